@@ -121,7 +121,14 @@ impl Error {
     #[must_use]
     pub fn in_words(mut self, words: Words) -> Error {
         if let Some((key, fields)) = &self.0.worded {
-            let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
+            let fields = fields.iter().map(|(name, value)| match *name {
+                // What it is about is a common noun of its own.
+                "what" => (
+                    *name,
+                    words.find(&format!("thing.{value}")).unwrap_or(value),
+                ),
+                _ => (*name, value.as_str()),
+            });
             self.0.message = words.say(key, &fields.collect::<Vec<_>>());
         }
         self
@@ -331,8 +338,9 @@ mod tests {
 
     #[test]
     fn an_error_is_said_in_other_words_unless_it_was_rephrased() {
-        let words =
-            Words::from_lines("error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}");
+        let words = Words::from_lines(
+            "error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}\nerror.none\tgibt es nicht: {what} {id}\nthing.list\tListe",
+        );
         let role = [("needed", "admin"), ("own", "user")];
         let refused = Error::worded(Code::Unauthorized, "error.role", &role);
         assert_eq!(
@@ -342,6 +350,11 @@ mod tests {
         assert_eq!(refused.clone().in_words(words).message(), "user < admin");
         let said = refused.rephrased(|text| format!("ben: {text}"));
         assert_eq!(said.clone().in_words(words), said);
+        let fields = [("what", "list"), ("id", "list_1")];
+        let missing = Error::worded(Code::NotFound, "error.none", &fields);
+        assert_eq!(missing.message(), "there is no list list_1");
+        let said = missing.in_words(words);
+        assert_eq!(said.message(), "gibt es nicht: Liste list_1");
         let plain = Error::not_found("there is no such thing");
         assert_eq!(plain.clone().in_words(words), plain);
     }

@@ -98,7 +98,11 @@ pub fn drive(home: &Home, proxy: SocketAddr, push: &Receiver) {
         "of an exported page"
     );
     let claude = json!(include_str!("../data/imports/claude.json"));
-    let imported = module(&mut page, "exporting.js", &format!("it.upload({claude}, () => {{}})"));
+    let imported = module(
+        &mut page,
+        "exporting.js",
+        &format!("it.upload({claude}, () => {{}})"),
+    );
     assert!(imported.as_str().unwrap().starts_with("Imported "));
     let manifest = page.evaluate(
         "fetch(document.querySelector('[rel=manifest]').href).then(async (it) => { const { start_url, scope } = await it.json(); return [start_url, scope].map((one) => new URL(one, it.url).href); })",

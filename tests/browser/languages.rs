@@ -9,7 +9,7 @@ use serde_json::json;
 use super::axe::examine;
 use super::chromium::{Chromium, Page};
 use super::pages::{PAGES, go};
-use super::{address, say, sign_in};
+use super::{address, say, sign_in, until_last_reply};
 use support::home::{Home, PASSWORD};
 use support::model::{Act, Model};
 
@@ -135,6 +135,28 @@ fn german_is_whole_on_a_phone() {
 #[ignore = "needs Chromium: make test-browser"]
 fn french_is_whole_on_a_phone() {
     tour("fr", ", admin", "L’assistant veut");
+}
+
+/// What goes wrong is said in the language of the page, and without ids.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn errors_are_german() {
+    let model = Model::saying("Ja.");
+    let mut config = model.config();
+    config["budget"] = json!({ "monthly_tokens": 1 });
+    let home = Home::start(config);
+    let browser = Chromium::start_with(&["--accept-lang=de"]);
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "eins");
+    until_last_reply(&mut page, "Ja.");
+    say(&mut page, "zwei");
+    page.until("document.body.innerText.includes('Das Budget dieses Monats ist aufgebraucht')");
+    let said = page.evaluate(
+        "import(new URL('session.js', document.querySelector('script[src]').src)).then(({ sentence }) => sentence('there is no conversation conv_0000000000001'))",
+    );
+    assert_eq!(said, "There is no conversation.");
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
 }
 
 /// A person chooses on the page Account, and has it on any device.

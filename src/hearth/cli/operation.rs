@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::command::Command;
 use super::household::limit;
-use super::row::{Column, Shown, text, time};
+use super::row::{Column, Shown, name_people, text, time};
 use super::table;
 use base::visible::one_line;
 use protocol::command::LIST_DEFAULT;
@@ -105,10 +105,11 @@ By purpose, it shows who used them, and what for. With the setting prices, it sh
         .choice("by", &["day", "month", "purpose"])?
         .unwrap_or("month");
     let limit = limit(arguments, LIST_DEFAULT)?;
-    let data = door.ask(&json!({ "type": "get_usage", "by": by, "limit": limit }))?;
+    let mut data = door.ask(&json!({ "type": "get_usage", "by": by, "limit": limit }))?;
     if arguments.has("json") {
         return table::print_json(context, &data);
     }
+    name_people(&mut data, door)?;
     let columns = match by {
         "day" => DAYS,
         "purpose" => PURPOSES,

@@ -1,7 +1,7 @@
 //! A command of the terminal as a row: the request that it sends, and how the response is
 //! shown.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::context::{CliContext, CliError, CliResult};
@@ -61,7 +61,11 @@ impl Row {
     /// The arguments are wrong, or the service refuses.
     pub fn run(&self, arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let request = (self.request)(arguments)?;
-        let data = Door::of(Configuration::Needed, arguments, context).ask(&request)?;
+        let mut door = Door::of(Configuration::Needed, arguments, context);
+        let mut data = door.ask(&request)?;
+        if self.shown.is_table() && !arguments.has("json") {
+            name_people(&mut data, &mut door)?;
+        }
         self.shown.print(&data, arguments, context)
     }
 }
@@ -113,6 +117,45 @@ impl Shown {
                 table::print(context, &titles, &rows, empty)
             }
         }
+    }
+}
+
+/// Adds what people are called to the names by which they sign in.
+///
+/// # Errors
+///
+/// As for [`Door::ask`].
+pub fn name_people(data: &mut Value, door: &mut Door) -> Result<(), CliError> {
+    let people = door.ask(&json!({ "type": "list_people" }))?;
+    rename(data, people["people"].as_array().map_or(&[], Vec::as_slice));
+    Ok(())
+}
+
+fn rename(data: &mut Value, people: &[Value]) {
+    let call = |name: &mut Value| {
+        let known = people.iter().find(|person| person["name"] == *name);
+        if let Some(called) = known.map(|person| &person["display_name"])
+            && called != name
+        {
+            *name = json!(format!("{} ({})", text(called), text(name)));
+        }
+    };
+    match data {
+        Value::Array(all) => all.iter_mut().for_each(|one| rename(one, people)),
+        Value::Object(members) => {
+            for (member, value) in members {
+                match (member.as_str(), value) {
+                    ("owner" | "person" | "speaker" | "user" | "created_by", name)
+                        if name.is_string() =>
+                    {
+                        call(name);
+                    }
+                    ("audience", Value::Array(names)) => names.iter_mut().for_each(call),
+                    (_, value) => rename(value, people),
+                }
+            }
+        }
+        _ => {}
     }
 }
 

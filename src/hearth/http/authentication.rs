@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use super::extension::Context;
 use crate::service::{Login, Service, views};
 use base::error::Result;
+use base::language::Words;
 use base::secret::Secret;
 use net::http::checks::{self, bearer};
-use net::http::{Answer, Head, Request, Response};
+use net::http::{Answer, Head, Response};
 use net::peer::Peer;
 use protocol::envelope;
+use protocol::fields::Fields;
 
 /// Logs in (POST) or out (DELETE).
 ///
@@ -19,21 +21,25 @@ pub fn answer(context: &Context<'_>) -> Result<Answer> {
     let (service, request) = (context.service, context.request);
     Ok(Answer::Now(match request.head.method.as_str() {
         "DELETE" => log_out(service, &request.head)?,
-        _ => log_in(service, request)?,
+        _ => {
+            let mut fields = checks::object(&request.body)?;
+            let language = fields.optional_string("language")?;
+            let words = language.map_or(Words::ENGLISH, |language| Words::of(&language));
+            log_in(service, &request.head.peer, fields).map_err(|error| error.in_words(words))?
+        }
     }))
 }
 
 /// POST /auth: a session token for a username and password, or for the secret of a link
 /// and the password that its person has chosen. For the secret alone: whose it is.
-fn log_in(service: &Service, request: &Request) -> Result<Response> {
-    let mut fields = checks::object(&request.body)?;
+fn log_in(service: &Service, peer: &Peer, mut fields: Fields) -> Result<Response> {
     if let Some(secret) = fields.optional_string("invitation")? {
         let password = fields.optional_string("password")?.map(Secret::new);
-        return accept(service, &request.head.peer, &Secret::new(secret), password);
+        return accept(service, peer, &Secret::new(secret), password);
     }
     let username = fields.string("username")?;
     let password = Secret::new(fields.string("password")?);
-    let login = service.log_in(&request.head.peer, &username, &password)?;
+    let login = service.log_in(peer, &username, &password)?;
     Ok(Response::json(
         200,
         envelope::success(None, session(&login)),

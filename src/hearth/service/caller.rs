@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::hub::{ConnectionId, TurnEnded, Watcher};
 use base::error::Result;
+use base::language::Words;
 use net::outbox::{Item, Outbox, Ticket};
 use net::peer::Peer;
 use protocol::envelope::{self, RequestId};
@@ -42,6 +43,8 @@ pub struct Responder {
     pub id: Option<RequestId>,
     /// Whether the client is the machine's owner, who sees the details of an error.
     pub is_owner: bool,
+    /// Those of whoever reads an error.
+    pub words: Words,
 }
 
 impl Responder {
@@ -52,7 +55,7 @@ impl Responder {
             Err(error) if self.is_owner => {
                 envelope::failure(self.id.as_ref(), &error.clone().in_full())
             }
-            Err(error) => envelope::failure(self.id.as_ref(), error),
+            Err(error) => envelope::failure(self.id.as_ref(), &error.clone().in_words(self.words)),
         };
         self.outbox.push(Item::Response {
             ticket: self.ticket,

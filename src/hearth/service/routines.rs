@@ -4,7 +4,7 @@
 //! other, and that of a reminder one that has ended. What fell due while the server was off runs
 //! once when it starts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::{Service, views};
 use agent::model::fence::{is_of_sender, marked_as_scheduled, outside};
 use agent::tools::ScheduleRequest;
 use agent::tools::permission::Actor;
-use base::calendar::Timing;
+use base::calendar::{Timing, Zone};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ScheduleId, UserId};
@@ -408,13 +408,41 @@ impl Service {
             let is_near = planned > now && planned <= now.plus(NEAR);
             self.next_of(schedule, if is_near { planned } else { now }, planner)
         })?;
+        planner.zone = Some(zone.clone());
+        let mut moved_of: BTreeMap<UserId, Vec<Schedule>> = BTreeMap::new();
         for (schedule, next_at) in moved {
             let when = config.zone().spoken(next_at, now);
             log::info!("{}: moved to {when} with the time zone", schedule.id);
             self.publish_schedule(&schedule);
+            if let Some(owner) = schedule.owner_id {
+                moved_of.entry(owner).or_default().push(schedule);
+            }
         }
-        planner.zone = Some(zone.clone());
+        for (owner, moved) in moved_of {
+            self.logged(
+                "schedules",
+                self.tell_of_move(owner, &moved, &config.zone()),
+            );
+        }
         Ok(())
+    }
+
+    /// Tells a person what of theirs moved with the time zone.
+    fn tell_of_move(&self, owner: UserId, moved: &[Schedule], zone: &Zone) -> Result<()> {
+        let person = self.store.snapshot(&Viewer::server())?.user_by_id(owner)?;
+        let Some(person) = person.filter(|person| !person.is_program()) else {
+            return Ok(());
+        };
+        let words = self.store.words_of(owner);
+        // That of the machine has no name everywhere.
+        let zone = zone.rules().iana_name().unwrap_or("/etc/localtime");
+        let mut text = words.say("reminder.moved.text", &[("zone", zone)]);
+        for schedule in moved {
+            let said: String = schedule.text.chars().take(MOVED_CHARACTERS).collect();
+            text.push_str(&format!("\n- {said}"));
+        }
+        let source = format!("notice:time_zone:{owner}:{}", self.clock.now().as_millis());
+        self.tell(&person, &words.word("reminder.moved"), &text, &source)
     }
 
     /// Computes the next times of repeating schedules again after the clock was set by
@@ -459,6 +487,8 @@ impl Service {
     }
 }
 
+/// What is said of the text of a schedule that moved.
+const MOVED_CHARACTERS: usize = 80;
 /// What the message of a reminder says, before the text that is told.
 const REMINDER: &str = "Reminder";
 

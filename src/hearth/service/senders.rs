@@ -284,13 +284,16 @@ pub(super) fn chat_of_name(name: &str) -> Option<&str> {
 }
 
 /// What a chat is told at the end of a turn.
-pub(super) fn said_in_chat(end: &TurnEnd) -> String {
+pub(super) fn said_in_chat(words: Words, end: &TurnEnd) -> String {
     match end {
         TurnEnd::Done { reply, .. } => reply.clone(),
-        TurnEnd::Failed { error, said } => match said.is_empty() {
-            true => error.message().to_owned(),
-            false => format!("{said}\n\n{}", error.message()),
-        },
+        TurnEnd::Failed { error, said } => {
+            let error = error.clone().in_words(words);
+            match said.is_empty() {
+                true => error.message().to_owned(),
+                false => format!("{said}\n\n{}", error.message()),
+            }
+        }
         TurnEnd::Cancelled { said } => said.clone(),
     }
 }

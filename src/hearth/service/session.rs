@@ -8,7 +8,7 @@ use super::caller::{Caller, Responder};
 use super::hub::ConnectionId;
 use super::{Service, commands};
 use base::error::{Code, Error, Result};
-use base::language::code_of;
+use base::language::{Words, code_of};
 use base::secret::Secret;
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox, Ticket};
@@ -32,6 +32,8 @@ pub struct Session {
     transport: &'static str,
     outbox: Arc<Outbox>,
     identity: Option<Identity>,
+    /// Those of the person who reads the errors; a program reads English.
+    words: Words,
     bucket: TokenBucket,
     next_ticket: u64,
     /// Requests without an id, oldest first, with the response of those that
@@ -60,6 +62,7 @@ impl Session {
             transport,
             outbox,
             identity: None,
+            words: Words::ENGLISH,
             bucket: TokenBucket::full(burst, Instant::now()),
             next_ticket: 0,
             ordered: VecDeque::new(),
@@ -83,6 +86,7 @@ impl Session {
                 .identity
                 .as_ref()
                 .is_some_and(|one| one.role == UserRole::Owner),
+            words: self.words,
         }
     }
 
@@ -93,7 +97,7 @@ impl Session {
         self.outbox.close(Close::UNAUTHENTICATED);
     }
 
-    fn authenticate(&mut self, credential: Credential, responder: Responder) {
+    fn authenticate(&mut self, credential: Credential, mut responder: Responder) {
         // A password takes long to check. A wrong one closes the connection, so
         // each connection has one try.
         if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
@@ -101,9 +105,15 @@ impl Session {
                 "this connection is signed in already; sign in with a password on a new one",
             )));
         }
+        let language = credential.language().map(Words::of);
+        responder.words = language.unwrap_or(Words::ENGLISH);
         let connections = &self.service.connections;
         match self.prove(credential) {
             Ok((identity, token)) => {
+                self.words = match language {
+                    Some(_) => self.service.store().words_of(identity.user_id),
+                    None => Words::ENGLISH,
+                };
                 // The machine's owner holds no token that could be revoked.
                 if !self.peer.is_local {
                     connections.authenticated(self.id, &identity, &self.outbox);
@@ -149,7 +159,9 @@ impl Session {
                 }
                 Ok((identity, None))
             }
-            Credential::Password { username, password } => {
+            Credential::Password {
+                username, password, ..
+            } => {
                 let login = self.service.log_in(&self.peer, &username, &password)?;
                 let identity = self.service.identify(&login.token)?;
                 Ok((identity, Some(login.token)))

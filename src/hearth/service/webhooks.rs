@@ -264,7 +264,8 @@ pub(super) fn callback(
     if account == TELEGRAM {
         let chat = turn.external_name.as_deref();
         let chat = chat.and_then(senders::chat_of_name)?;
-        let (words, said) = (words(), senders::said_in_chat(end));
+        let words = words();
+        let said = senders::said_in_chat(words, end);
         let mut bodies = telegram::messages(words, chat, &said, reminder).into_iter();
         let first = bodies.next().unwrap_or_default();
         return Some(NewDelivery {

@@ -310,7 +310,7 @@ impl Bot {
                     None => self.say_once(&chat, &strange.word("telegram.how_to_link")),
                 };
             }
-            Err(error) => return self.say_or_wait(&chat, error),
+            Err(error) => return self.say_or_wait(&chat, strange, error),
         };
         let says = match text {
             _ if is_edited => Some("telegram.edited"),
@@ -395,7 +395,7 @@ impl Bot {
                 self.show_writing(turn, chat);
                 Ok(())
             }
-            Err(error) => self.say_or_wait(chat, error),
+            Err(error) => self.say_or_wait(chat, self.words_of(person), error),
         }
     }
 
@@ -413,7 +413,7 @@ impl Bot {
             Ok(Some(said)) if !said.trim().is_empty() => Ok(said),
             Ok(Some(_)) => Err("…?".to_owned()),
             Ok(None) => Err(words.word("telegram.no_voice")),
-            Err(error) => Err(error.message().to_owned()),
+            Err(error) => Err(error.in_words(words).message().to_owned()),
         }
     }
 
@@ -423,9 +423,11 @@ impl Bot {
         let chat = press["from"]["id"].as_i64().unwrap_or_default().to_string();
         let data = press["data"].as_str().unwrap_or_default();
         let answered = match self.service.person_behind(TELEGRAM, &chat) {
-            Ok(Some(person)) => self
-                .pressed(&person, data)
-                .map(|key| self.words_of(&person).word(key)),
+            Ok(Some(person)) => {
+                let words = self.words_of(&person);
+                let pressed = self.pressed(&person, data);
+                (pressed.map(|key| words.word(key))).map_err(|error| error.in_words(words))
+            }
             Ok(None) => Ok(strange_words(press).word("telegram.how_to_link")),
             Err(error) => Err(error),
         };
@@ -562,11 +564,11 @@ impl Bot {
     }
 
     /// What a person is told of an error; what the server has to recover from waits.
-    fn say_or_wait(&self, chat: &str, error: Error) -> Result<(), Error> {
+    fn say_or_wait(&self, chat: &str, words: Words, error: Error) -> Result<(), Error> {
         if is_for_later(&error) {
             return Err(error);
         }
-        self.say(chat, error.message());
+        self.say(chat, error.in_words(words).message());
         Ok(())
     }
 

@@ -46,7 +46,7 @@ pub enum Credential {
         /// The person in whose name the machine's owner acts; nobody else names one.
         as_user: Option<String>,
         /// The language of the browser in which it is, such as `de-AT`: what is written to
-        /// this person is written in it, unless they have chosen another.
+        /// this person is written in it, unless they have chosen another. Empty in a terminal.
         language: Option<String>,
     },
     /// What POST /auth takes, for transports without HTTP, such as a relay.
@@ -55,10 +55,21 @@ pub enum Credential {
         username: String,
         /// In plain text, as the person typed it.
         password: Secret,
+        /// As with a token.
+        language: Option<String>,
     },
 }
 
 impl Credential {
+    /// The language of whoever reads the responses; a program names none.
+    pub fn language(&self) -> Option<&str> {
+        match self {
+            Credential::Token { language, .. } | Credential::Password { language, .. } => {
+                language.as_deref()
+            }
+        }
+    }
+
     pub(super) const FIELDS: &[&str] = &["token", "as_user", "language", "username", "password"];
 
     pub(super) fn schema() -> Value {
@@ -81,6 +92,7 @@ impl Credential {
             Some(username) => Credential::Password {
                 username,
                 password: secret(fields, "password")?,
+                language: fields.optional_string("language")?,
             },
             None => Credential::Token {
                 token: secret(fields, "token")?,

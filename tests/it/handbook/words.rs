@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base::language::Words;
 
 /// What a key begins with that code puts together; the tests of that code look for them.
-const MADE: [&str; 8] = [
+const MADE: [&str; 9] = [
     "tool.",
     "about.",
     "argument.",
@@ -17,6 +17,7 @@ const MADE: [&str; 8] = [
     "weekday.",
     "month.",
     "error.model.",
+    "thing.",
 ];
 
 /// The sources below a folder, without their tests.

@@ -103,6 +103,11 @@ fn the_terminal_adds_lists_and_renames() {
     );
     let listed = String::from_utf8(run(folder, &["user", "list"]).stdout).unwrap();
     assert!(listed.contains("Grace Hopper"), "{listed}");
+    let listed = |words: &[&str]| String::from_utf8(run(folder, words).stdout).unwrap();
+    let tokens = listed(&["token", "list"]);
+    assert!(tokens.contains("Grace Hopper (grace)"), "{tokens}");
+    let tokens = listed(&["token", "list", "--json"]);
+    assert!(!tokens.contains("Grace Hopper"), "{tokens}");
     let url = format!("ws://{}/ws", home.address());
     let words = [
         "account",

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use support::client::Client;
-use support::home::Home;
+use support::home::{Home, PASSWORD};
+use support::http::post;
 use support::model::{Act, Model};
 use support::program::{hearth, printed};
 use support::receiver::Receiver;
@@ -119,4 +120,52 @@ fn questions_reminders_and_notifications_are_in_the_language_of_their_person() {
     admin.ask(weekly);
     let theirs = user.ask(json!({ "type": "list_schedules" })).to_string();
     assert!(theirs.contains("Von admin: Tonnen"), "{theirs}");
+}
+
+#[test]
+fn errors_are_in_the_language_of_a_person_and_in_english_for_a_program() {
+    let home = Home::offline();
+    let token = &home.tokens.user;
+    let why = |client: &mut Client, request: &Value| {
+        client.send(request);
+        client.response()["error"].as_str().unwrap().to_owned()
+    };
+    let mut person = home.websocket(token);
+    sign_in(&mut person, token, "de-DE");
+    // A program that has the same token names no language, and a terminal none of its own.
+    let mut program = home.websocket(token);
+    let mut terminal = home.websocket(token);
+    sign_in(&mut terminal, token, "");
+    let backup = json!({ "type": "start_backup" });
+    let of_admins = "dafür ist die Rolle admin nötig; deine ist user";
+    assert_eq!(why(&mut person, &backup), of_admins);
+    assert_eq!(why(&mut terminal, &backup), of_admins);
+    assert_eq!(
+        why(&mut program, &backup),
+        "this needs the role admin; yours is user"
+    );
+    let id = "conv_0000000000001";
+    let missing = json!({ "type": "get_messages", "conversation_id": id });
+    let there_is_none = format!("das gibt es nicht: Unterhaltung {id}");
+    assert_eq!(why(&mut person, &missing), there_is_none);
+    let in_english = format!("there is no conversation {id}");
+    assert_eq!(why(&mut program, &missing), in_english);
+    let mut command = hearth(home.folder.path());
+    command.args(["chat", "--conversation", id, "Hallo"]);
+    let said = printed(&command.env("HEARTH_TOKEN", token).output().unwrap());
+    assert!(said.contains(&there_is_none), "{said}");
+
+    let wrong = |language: Option<&str>| {
+        let mut body = json!({ "username": "user", "password": format!("{PASSWORD}?") });
+        if let Some(language) = language {
+            body["language"] = json!(language);
+        }
+        let by_http = post(home.address(), "/auth", &[], &body).json()["error"].clone();
+        body["type"] = json!("auth");
+        let mut stranger = Client::websocket(home.address());
+        assert_eq!(why(&mut stranger, &body), by_http);
+        by_http
+    };
+    assert_eq!(wrong(Some("de")), "Name oder Passwort ist falsch");
+    assert_eq!(wrong(None), "wrong user name or password");
 }

@@ -53,13 +53,14 @@ impl Credential {
     pub fn message(&self) -> Value {
         match self {
             Credential::Token(token) => {
-                json!({"type": "auth", "id": "auth", "token": token.expose()})
+                json!({"type": "auth", "id": "auth", "token": token.expose(), "language": ""})
             }
             Credential::Password { user, password } => json!({
                 "type": "auth",
                 "id": "auth",
                 "username": user,
                 "password": password.expose(),
+                "language": "",
             }),
         }
     }

@@ -22,7 +22,7 @@ export class RequestError extends Error {
 export function explain({ code, message, retryAfter, admin }) {
   if (admin && code === "server_error" && !retryAfter) return say("connection.ask_later", { admin });
   // Some say themselves that it takes an admin, or a line in the terminal.
-  return admin && (code === "unauthorized" || /\badmin|`hearth /.test(message)) ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
+  return admin && (code === "unauthorized" || /\badmin|`hearth /i.test(message)) ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
 }
 
 /**

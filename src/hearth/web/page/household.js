@@ -281,7 +281,7 @@ export class Household extends EventTarget {
     // What was said so far, even if some of its pieces were missed.
     if (response) turn.text = turn.isStored ? "" : response;
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
-    Object.assign(turn, { code, error: error && explain({ code, message: error, admin: this.identity?.admin }), isCancelled });
+    Object.assign(turn, { code, error: error && (turn.said ?? explain({ code, message: error, admin: this.identity?.admin })), isCancelled });
     this.#emit("turn", turn);
   }
 
@@ -464,8 +464,12 @@ export class Household extends EventTarget {
 
   #notSent(message, error) {
     if (error.code === "not_found" && message.conversation) this.lose(message.conversation);
-    // A failed turn reports itself; this is for messages without a turn.
-    if (!message.turn) message.error = error.message;
+    const turn = this.turns.get(message.turn);
+    // A failed turn reports itself to everybody, and here in the person's own language.
+    if (turn) {
+      turn.said = error.message;
+      if (turn.error && turn.error !== turn.said) this.#emit("turn", Object.assign(turn, { error: turn.said }));
+    } else if (!message.turn) message.error = error.message;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
     this.#emit("sent", message);
   }

@@ -1,7 +1,7 @@
 // Signing in and out, and how to reach the server. The token is kept in this tab, or
 // in this browser if the person chooses to stay signed in.
 
-import { count, say } from "./words.js";
+import { count, language, say } from "./words.js";
 
 /** Before the names of what is being written, by conversation. */
 export const DRAFT = "hearth.draft.";
@@ -24,8 +24,8 @@ const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 /** Settings as the page calls them. */
 const SETTINGS = { base_url: say("session.base_url"), api_key: say("session.api_key") };
 
-/** An error of the server as a sentence. A name at its beginning stays as it is written. */
-export const sentence = (text) => text?.replace(/\b(?:base_url|api_key)\b/g, (name) => SETTINGS[name]).replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
+/** An error of the server as a sentence, without the id of what it is about. A name at its beginning stays as it is written. */
+export const sentence = (text) => text?.replace(/ [a-z]+_[0-9a-z]{13}\b/g, "").replace(/\b(?:base_url|api_key)\b/g, (name) => SETTINGS[name]).replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
 
 /** The stored token, or null. */
 export const token = () => kept(KEY);
@@ -85,14 +85,14 @@ export async function dialer(to) {
 
 /** Signs in. Throws an Error with a message for a person. */
 export async function signIn(to, username, password, stay) {
-  const answer = await (to.relay ? askThrough(await dialer(to), { type: "auth", username, password }) : post(to, { username, password }));
+  const answer = await (to.relay ? askThrough(await dialer(to), { type: "auth", username, password, language }) : post(to, { username, password, language }));
   if (answer.status !== "ok") throw new Error(reason(answer));
   keep(to, answer.data.token, stay);
 }
 
 /** Tells whose link this is; with a password, sets it and signs in. */
 export async function useLink(secret, password, stay) {
-  const answer = await post({}, { invitation: secret, ...(password && { password }) });
+  const answer = await post({}, { invitation: secret, language, ...(password && { password }) });
   if (answer.status !== "ok") throw new Error(answer.code === "invalid_token" ? sentence(answer.error) : reason(answer));
   if (password) keep({}, answer.data.token, stay);
   return answer.data;
