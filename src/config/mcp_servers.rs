@@ -159,7 +159,8 @@ section! {
         household: bool = Flag.or(false);
         /// Tools of the server that change nothing, by their names there: where they are allowed
         /// they run unasked, also after text from outside was read. With `true` those that the
-        /// server annotates so now (`readOnlyHint`). One that has changed since asks again.
+        /// server annotates so now (`readOnlyHint`, without `openWorldHint`). One that has
+        /// changed since asks again.
         read_only: ReadOnly = ReadOnlyTools.or(ReadOnly::Annotated(false));
     }
 }

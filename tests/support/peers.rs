@@ -109,6 +109,16 @@ pub const RADICALE: Python = Python {
     without: &[],
 };
 
+/// Tasks for assistants with tools, and attacks on them.
+pub const AGENTDOJO: Python = Python {
+    name: "agentdojo",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    interpreter: None,
+    packages: &["agentdojo==0.1.35"],
+    without: &[],
+};
+
 pub const LITELLM: Python = Python {
     name: "litellm",
     as_of: AS_OF,

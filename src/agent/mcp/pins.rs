@@ -2,7 +2,7 @@
 //! settings. One that has another schema since is no reader any more, whatever was declared,
 //! and what a server that is not trusted says of itself later is text from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +17,21 @@ pub(super) struct Pins {
     instructions: String,
     /// Of each tool, by its name there: the schema with the annotation, and the description.
     tools: BTreeMap<String, (String, String)>,
+    /// Those that reached the outside.
+    #[serde(default)]
+    open: BTreeSet<String>,
 }
 
 impl Pins {
     pub(super) fn new(config: &McpServer, tools: &[RemoteTool], instructions: &str) -> Pins {
+        let open = tools.iter().filter(|tool| tool.is_open);
+        let open = open.map(|tool| tool.name.clone()).collect();
         let tools = tools.iter().map(|tool| (tool.name.clone(), of_tool(tool)));
         Pins {
             settings: settings(config),
             instructions: mark(instructions),
             tools: tools.collect(),
+            open,
         }
     }
 
@@ -39,6 +45,11 @@ impl Pins {
     pub(super) fn keeps_schema(&self, tool: &RemoteTool) -> bool {
         let known = self.tools.get(&tool.name);
         known.is_some_and(|(schema, _)| *schema == of_tool(tool).0)
+    }
+
+    /// Whether a tool reached the outside.
+    pub(super) fn has_open(&self, tool: &RemoteTool) -> bool {
+        self.open.contains(&tool.name)
     }
 
     /// Whether everything is as it was that the model reads of a tool.

@@ -31,11 +31,14 @@ pub(super) struct RemoteTool {
     /// Whether its server says that it changes nothing. It must not widen what the tool may
     /// do unless the owner says so, too.
     pub(super) is_annotated: bool,
+    /// Whether its server says that it reaches the outside, such as any web page: what it is
+    /// called with can then be carried anywhere.
+    pub(super) is_open: bool,
     /// What else its server says of it, for people.
     pub(super) annotations: Option<Annotations>,
 }
 
-/// What its server says that it is; nothing but `is_annotated` follows from it.
+/// What its server says that it is, for people.
 fn annotations(tool: &Value) -> Annotations {
     let hint = |name| tool.pointer(&format!("/annotations/{name}"));
     let title = tool.get("title").or(hint("title")).and_then(Value::as_str);
@@ -71,12 +74,14 @@ pub(super) fn remote_tool(tool: &Value) -> Option<RemoteTool> {
     if schema.to_string().len() > SCHEMA_BYTES {
         return None;
     }
+    let says = |hint| tool.pointer(hint) == Some(&Value::Bool(true));
     Some(RemoteTool {
         name: name.to_owned(),
         description: described.or(text("title")).unwrap_or(name).to_owned(),
         schema,
         kind: Kind::Tool,
-        is_annotated: tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true)),
+        is_annotated: says("/annotations/readOnlyHint"),
+        is_open: says("/annotations/openWorldHint"),
         annotations: Some(annotations(tool)),
     })
 }

@@ -59,7 +59,9 @@ impl Standing {
         pins: Option<&Pins>,
         instructions: &str,
     ) -> Standing {
-        let is_declared = config.read_only.has(&tool.name, tool.is_annotated);
+        let is_open = tool.is_open || pins.is_some_and(|pins| pins.has_open(tool));
+        let is_annotated = tool.is_annotated && !is_open;
+        let is_declared = config.read_only.has(&tool.name, is_annotated);
         Standing {
             is_reader: is_declared && pins.is_some_and(|pins| pins.keeps_schema(tool)),
             is_changed: !pins.is_some_and(|pins| pins.keeps_words(tool, instructions)),

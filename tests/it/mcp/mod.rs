@@ -1,5 +1,6 @@
 //! Servers of the Model Context Protocol, and Hearth as one.
 
+mod agentdojo_peers;
 mod api;
 mod client;
 mod conformance_peers;

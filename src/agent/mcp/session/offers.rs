@@ -47,6 +47,7 @@ pub(super) fn beside(capabilities: &Value, tools: &[RemoteTool]) -> Vec<RemoteTo
                 schema,
                 kind,
                 is_annotated: false,
+                is_open: false,
                 annotations: None,
             });
         }

@@ -77,6 +77,21 @@ fn a_declared_reader_runs_unasked_and_what_it_brings_stays_outside_text() {
 }
 
 #[test]
+fn a_tool_that_reaches_any_address_is_a_reader_only_by_its_name() {
+    for (declared, expected) in [
+        (json!(true), Outcome::Asked),
+        (json!(["read", "fetch"]), Outcome::Ran),
+    ] {
+        let mut world = World::start("ask", &json!({ "mcp": { "read_only": declared } }));
+        world.mcp("There is a box.", false);
+        let conversation = world.say(None, &order(READ, &read("1")));
+        let fetch = "mcp_attic_fetch";
+        let fetched = attempt(&mut world, Some(&conversation), fetch, &read("2"));
+        assert_eq!(fetched, expected, "{declared}");
+    }
+}
+
+#[test]
 fn a_tool_that_is_not_declared_is_no_reader_whatever_its_server_says() {
     let mut world = World::start("ask", &json!({ "mcp": { "read_only": ["other"] } }));
     world.mcp("There is a box.", false);

@@ -79,6 +79,7 @@ impl World {
             "search_conversations",
             "schedule",
             "mcp_attic_read",
+            "mcp_attic_fetch",
         ];
         let allowed: serde_json::Map<String, Value> = tools
             .iter()
@@ -305,7 +306,9 @@ impl World {
                 let door = format!("/open_door/{}", arguments["id"].as_str().unwrap());
                 self.outside.doors.lock().unwrap().contains(&door)
             }
-            "mcp_attic_read" => self.outside.reads.lock().unwrap().contains(arguments),
+            "mcp_attic_read" | "mcp_attic_fetch" => {
+                self.outside.reads.lock().unwrap().contains(arguments)
+            }
             "write_file" => {
                 let path = arguments["path"].as_str().unwrap();
                 let is_shared = self.home.folder.path().join("files").join(path).exists();
@@ -353,6 +356,10 @@ impl Outside {
                     "more": { "type": "string", "description": *self.takes.lock().unwrap() },
                 } },
                 "annotations": { "readOnlyHint": true },
+            }, {
+                "name": "fetch", "description": "Fetches from any address.",
+                "inputSchema": { "type": "object", "properties": { "id": { "type": "string" } } },
+                "annotations": { "readOnlyHint": true, "openWorldHint": true },
             }] }),
             "tools/call" => {
                 let arguments = request["params"]["arguments"].clone();
