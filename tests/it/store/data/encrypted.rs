@@ -198,15 +198,10 @@ fn nights_are_encrypted_to_the_key_that_was_set_and_such_alone_are_given_away() 
     };
     let download = |name: &str| json!({"type": "download_backup", "name": name, "part": 0});
     let plain = newest(&home, ".db");
-    let refused_plain = admin.refused(download(&plain));
-    assert!(
-        refused_plain.contains("not the newest encrypted backup"),
-        "{refused_plain}"
-    );
+    assert_eq!(admin.refused(download(&plain)), "not_found");
     // A key is for the owner of the machine to set.
     let set = json!({"type": "update_config", "config": {"backup": {"encrypt_to": public}}});
-    let refused_key = admin.refused(set);
-    assert!(refused_key.contains("backup"), "{refused_key}");
+    admin.refused(set);
     drop(admin);
     home.stop();
     let wrong = refused(
@@ -214,10 +209,9 @@ fn nights_are_encrypted_to_the_key_that_was_set_and_such_alone_are_given_away() 
         &["config", "set", "backup.encrypt_to", "age1x"],
     );
     assert!(wrong.contains("a public key"), "{wrong}");
-    good(
-        home.folder.path(),
-        &["config", "set", "backup.encrypt_to", &public],
-    );
+    let set = ["config", "set", "backup.encrypt_to", &public];
+    let set = run(home.folder.path(), &set);
+    assert!(set.status.success(), "{}", printed(&set));
     home.restart();
     let name = newest(&home, ".age");
     assert_eq!(
