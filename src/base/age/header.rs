@@ -62,7 +62,7 @@ pub(super) struct Header {
     stanzas: Vec<Stanza>,
     /// What the code is of: all up to it.
     authenticated: Vec<u8>,
-    mac: Vec<u8>,
+    mac: [u8; 32],
 }
 
 /// The file's key for one recipient.
@@ -93,7 +93,7 @@ impl Header {
             let mac = mac.ok_or(AgeError::Header(
                 "a line is neither a recipient nor the last",
             ))?;
-            let mac = decoded(mac)?;
+            let mac = exactly(&decoded(mac)?)?;
             let mut authenticated = lines.read;
             authenticated.truncate(before + "---".len());
             let is_one = |stanza: &Stanza| stanza.arguments[0] == SCRYPT;
