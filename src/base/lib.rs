@@ -11,10 +11,12 @@
 //! - [`measure`], [`sync`]: counters and histograms, locks and threads.
 //! - [`nearest`]: what a mistyped word was meant to be.
 //! - [`reply`]: where a reply is read, and why it is not whole.
+//! - [`age`]: encrypted files.
 //! - [`visible`]: text that a person must judge, with nothing hidden in it; [`composed`]:
 //!   accented letters as one character.
 
 pub mod address;
+pub mod age;
 pub mod calendar;
 pub mod clock;
 #[cfg(feature = "sql")]

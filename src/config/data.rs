@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::declaration::{Rule, section};
 use super::rules::{DIRECTORY, Parsed, integer};
+use base::age::PublicKey;
 
 section! {
     /// The section `backup`: the nightly backups.
@@ -18,6 +19,8 @@ section! {
         pub directory: Option<PathBuf> = DIRECTORY.optional("`backups` in the data directory");
         /// When to make them: the local time of day.
         pub at: TimeOfDay = TIME.or(TimeOfDay { hour: 3, minute: 30 });
+        /// The key that they are encrypted to, so that only the file of its secret key reads them: `hearth backup --new-key FILE` makes both.
+        pub encrypt_to: Option<PublicKey> = PUBLIC_KEY.optional("not encrypted");
     }
 }
 
@@ -44,6 +47,11 @@ impl Serialize for TimeOfDay {
         serializer.collect_str(&format_args!("{:02}:{:02}", self.hour, self.minute))
     }
 }
+
+const PUBLIC_KEY: Parsed<PublicKey> = Parsed {
+    expected: "a public key of the format age v1, which begins with \"age1\"",
+    parse: |text| text.parse().ok(),
+};
 
 const TIME: Parsed<TimeOfDay> = Parsed {
     expected: "a time of day such as \"03:30\"",

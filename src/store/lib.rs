@@ -85,8 +85,8 @@ pub use home::schedules::{NewSchedule, Schedule};
 pub use home::trigger::{Trigger, WatchedCall};
 pub use home::vector::{MOST_DIMENSIONS, Vector};
 pub use keep::backup::{
-    BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, BackupWriter,
-    FileSnapshot, PARTIAL, SNAPSHOT_PIECE, back_up, inspect, unpack,
+    BackupContents, BackupEncryption, BackupError, BackupFile, BackupRequest, BackupSummary,
+    BackupWriter, FileSnapshot, PARTIAL, SNAPSHOT_PIECE, back_up, inspect, unpack,
 };
 pub use keep::counts::Counts;
 pub use keep::idempotency::IdempotencyKey;

@@ -1,6 +1,7 @@
 //! `hearth backup`: all data in one file.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -8,13 +9,16 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::Door;
+use super::password::new_passphrase;
 use super::progress::{ProgressLine, size};
 use super::row::{Shown, text};
 use crate::service::backups::enclosed;
+use base::age::{Recipient, SecretKey};
 use base::clock::Clock;
+use base::key_file;
 use base::measure::count;
 use protocol::attachment::decode;
-use store::BackupWriter;
+use store::{BackupEncryption, BackupWriter};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -23,9 +27,11 @@ FILE is a database that any SQLite program can open. It appears under its name o
 been read back and verified. Its copy of the configuration has *** in place of each secret. The
 server makes such backups itself every night (`hearth config keys` explains `backup`).
 --with-secrets  Include API keys, passwords and the machine's key
+--encrypt       Encrypt FILE (format age v1) with a passphrase, which is asked for
 --force         Replace FILE if it exists
 --list          Instead, list the backups that the server has made at night
 --start         Instead, have the running server make the one of tonight now
+--new-key       Instead, make a key for the server's backups; its secret goes to FILE
 --json",
 )
 .ask(run);
@@ -37,7 +43,11 @@ fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         None if arguments.has("start") => start(door, context),
         Some("-") => Err(arguments.usage("a backup is a file: give its name in place of `-`")),
         Some(file) if !arguments.has("list") && !arguments.has("start") => {
-            back_up(door, PathBuf::from(file), arguments, context)
+            let file = PathBuf::from(file);
+            match arguments.has("new-key") {
+                true => make_key(&file, context),
+                false => back_up(door, file, arguments, context),
+            }
         }
         _ => Err(arguments.usage("give either FILE, --list or --start")),
     }
@@ -75,6 +85,30 @@ fn start(door: &mut Door, context: &mut CliContext) -> CliResult {
     context.note("The server makes it now; `hearth backup --list` shows it.")
 }
 
+/// `hearth backup --new-key FILE`
+fn make_key(file: &Path, context: &mut CliContext) -> CliResult {
+    let key = SecretKey::generate();
+    let public = key.public();
+    let (directory, name) = (file.parent(), file.file_name().unwrap_or_default());
+    let directory = directory.filter(|directory| *directory != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
+    let text = format!("# public key: {public}\n{}", key.text().expose());
+    key_file::make(directory, &name.to_string_lossy(), &text).map_err(|error| {
+        let shown = file.display();
+        CliError::failed(match error.kind() {
+            ErrorKind::AlreadyExists => format!("{shown} already exists; choose another name"),
+            _ => format!("{shown} cannot be written: {error}"),
+        })
+    })?;
+    context.print(format_args!("Public key: {public}"))?;
+    context.note(format_args!(
+        "The secret key is in {0}. Keep two copies of it away from this machine: without it nobody\n\
+         can read the backups, and with it anybody can. To have the nightly backups encrypted:\n  \
+         hearth config set backup.encrypt_to {public}",
+        file.display()
+    ))
+}
+
 /// `hearth backup FILE`
 fn back_up(
     door: &mut Door,
@@ -86,8 +120,15 @@ fn back_up(
     directory.check_is_used()?;
     directory.check_output(&target)?;
     let with_secrets = arguments.has("with-secrets");
-    let mut copy =
-        BackupWriter::create(&target, arguments.has("force")).map_err(CliError::failed)?;
+    let encryption = match arguments.has("encrypt") {
+        false => None,
+        true => Some(BackupEncryption {
+            recipient: Recipient::Passphrase(new_passphrase(context)?),
+            directory: directory.path(),
+        }),
+    };
+    let mut copy = BackupWriter::create(&target, arguments.has("force"), encryption)
+        .map_err(CliError::failed)?;
     let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
     let line = ProgressLine::stoppable();
     let mut copied = 0;

@@ -15,6 +15,8 @@ use base::secret::Secret;
 
 /// Longest secret, in bytes.
 const LINE_BYTES: usize = 64 * 1024;
+/// Fewest characters of a passphrase.
+const PASSPHRASE_CHARACTERS: usize = 12;
 
 /// The password of a user that the terminal sets. With `--generate` it is generated and
 /// printed to the output.
@@ -58,6 +60,33 @@ pub fn new_password(context: &mut CliContext, user: &str, ask: bool) -> Result<S
         ));
     }
     Ok(password)
+}
+
+/// A new passphrase for a file: in a terminal typed twice, else a line of standard input.
+///
+/// # Errors
+///
+/// It cannot be read, is too short, or was typed differently.
+pub fn new_passphrase(context: &mut CliContext) -> Result<Secret, CliError> {
+    let ask = context.input_is_terminal;
+    if ask {
+        context.note(
+            "Enter a passphrase: whoever has the file can try as many as they like, so take five\n\
+             words or more. It is not displayed. Without it nobody can read the file.",
+        )?;
+    }
+    let passphrase = read_secret(context, "Passphrase: ", ask)?;
+    if passphrase.expose().chars().count() < PASSPHRASE_CHARACTERS {
+        return Err(CliError::failed(format!(
+            "a passphrase has at least {PASSPHRASE_CHARACTERS} characters; nothing was changed"
+        )));
+    }
+    if ask && read_secret(context, "Repeat: ", ask)? != passphrase {
+        return Err(CliError::failed(
+            "the passphrases do not match; nothing was changed",
+        ));
+    }
+    Ok(passphrase)
 }
 
 /// Checks a password's length.

@@ -1,7 +1,7 @@
 //! `hearth restore`: checks a backup, and replaces the current data with it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,17 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
+use super::password::read_secret;
 use super::progress::ProgressLine;
 use crate::server::{Holder, Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, KEYS};
 use agent::skills;
+use base::age::{AgeError, EncryptedFile, FIRST_LINE, Identity, SecretKey};
 use base::calendar::Zone;
 use base::clock::Clock;
+use base::key_file;
 use base::measure::count;
+use base::secret::reference;
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
 
@@ -26,9 +30,10 @@ pub const COMMAND: Command = Command::new(
     "\
 restore FILE: Replace the current data with a backup
 FILE is a backup, or a copy of hearth.db. It is checked first; the data that it replaces is moved
-to a directory beside it. Secrets that are not in the backup are kept from the current
+to a directory beside it. The passphrase of an encrypted one is asked for. Secrets that are not in the backup are kept from the current
 configuration where they still apply. The server must be stopped.
---check  Only check the file, and change nothing
+--check          Only check the file, and change nothing
+--identity FILE  The secret key of a backup that is encrypted to a key
 --data-dir",
 )
 .run(run);
@@ -37,8 +42,13 @@ configuration where they still apply. The server must be stopped.
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let file = PathBuf::from(arguments.required(0));
     if arguments.has("check") {
+        // On a disk: in memory there may be no room for it.
+        let place = context.variable("TMPDIR");
+        let place = place.unwrap_or_else(|| "/var/tmp".to_owned());
+        let decrypted = decrypt(&file, Path::new(&place), arguments, context)?;
         let line = ProgressLine::stoppable();
-        let contents = inspect(&file, true, &line.watch()).map_err(CliError::failed)?;
+        let plain = decrypted.as_ref().map_or(&file, |decrypted| &decrypted.0);
+        let contents = inspect(plain, true, &line.watch()).map_err(CliError::failed)?;
         drop(line);
         context.print(format_args!(
             "{} is valid: {}.",
@@ -64,7 +74,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         ))?;
     }
     let staged = restore::begin(directory.path()).map_err(unusable)?;
-    let result = stage(&file, &directory, &staged, context).and_then(|contents| {
+    let result = stage(&file, &directory, &staged, arguments, context).and_then(|contents| {
         let aside = aside_name(directory.path());
         restore::commit(directory.path(), &aside).map_err(unusable)?;
         Ok(contents)
@@ -102,12 +112,15 @@ fn stage(
     file: &Path,
     directory: &DataDirectory,
     staged: &Path,
+    arguments: &Arguments,
     context: &mut CliContext,
 ) -> Result<BackupContents, CliError> {
+    let decrypted = decrypt(file, staged, arguments, context)?;
     let line = ProgressLine::stoppable();
     let database = staged.join(restore::DATABASE_FILE);
-    let contents = unpack(file, &database, &line.watch()).map_err(CliError::failed)?;
-    drop(line);
+    let plain = decrypted.as_ref().map_or(file, |decrypted| &decrypted.0);
+    let contents = unpack(plain, &database, &line.watch()).map_err(CliError::failed)?;
+    drop((line, decrypted));
     let put = |name: &str, content: &[u8]| {
         write_private(&staged.join(name), content).map_err(|error| {
             CliError::failed(format!(
@@ -155,6 +168,72 @@ fn stage(
     Ok(contents)
 }
 
+/// The decrypted copy of a backup, which is removed when it is dropped.
+struct Decrypted(PathBuf);
+
+impl Drop for Decrypted {
+    fn drop(&mut self) {
+        // The first error matters more than one of cleaning up.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Decrypts a backup into a file in `place`; none if it is not encrypted.
+fn decrypt(
+    file: &Path,
+    place: &Path,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> Result<Option<Decrypted>, CliError> {
+    let failed = |error: AgeError| CliError::failed(format!("{} {error}", file.display()));
+    // Opening a FIFO would wait for its writer; what is no file is refused later.
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let unread = |error| failed(AgeError::Read(error));
+    let mut source = BufReader::new(File::open(file).map_err(unread)?);
+    let total = fs::metadata(file).map_err(unread)?.len();
+    if !source.fill_buf().map_err(unread)?.starts_with(FIRST_LINE) {
+        return match arguments.has("identity") {
+            true => Err(failed(AgeError::Foreign)),
+            false => Ok(None),
+        };
+    }
+    let encrypted = EncryptedFile::open(source).map_err(failed)?;
+    let identity = match arguments.text("identity")? {
+        Some(path) => Identity::Key(secret_key(path)?),
+        None if encrypted.needs_passphrase() => {
+            let ask = context.input_is_terminal;
+            Identity::Passphrase(read_secret(context, "Passphrase: ", ask)?)
+        }
+        None => return Err(failed(AgeError::NeedsKey)),
+    };
+    let decrypted = Decrypted(place.join(format!("hearth-decrypted-{}.db", reference())));
+    let target = create_private(&decrypted.0);
+    let mut target = target.map_err(|error| {
+        CliError::failed(format!(
+            "{} cannot be written: {error}",
+            decrypted.0.display()
+        ))
+    })?;
+    let line = ProgressLine::stoppable();
+    let mut watch = |done| line.note("decrypting", done, Some(total));
+    let done = encrypted.decrypt(&identity, &mut target, &mut watch);
+    drop(line);
+    done.map_err(failed)?;
+    Ok(Some(decrypted))
+}
+
+fn secret_key(path: &str) -> Result<SecretKey, CliError> {
+    let text = key_file::read(Path::new(path))
+        .map_err(|error| CliError::failed(format!("{path} cannot be read: {error}")))?;
+    SecretKey::find(&String::from_utf8_lossy(&text)).ok_or_else(|| {
+        CliError::failed(format!(
+            "{path} holds no secret key, which begins with AGE-SECRET-KEY-1"
+        ))
+    })
+}
+
 fn report(context: &mut CliContext, what: &str, keys: &[String]) -> CliResult {
     if !keys.is_empty() {
         writeln!(context.output, "{what}: {}.", keys.join(", "))?;
@@ -163,12 +242,12 @@ fn report(context: &mut CliContext, what: &str, keys: &[String]) -> CliResult {
 }
 
 fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content)
+    create_private(path)?.write_all(content)
+}
+
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// An unused name in the data directory, such as `replaced-20261121-093000`.

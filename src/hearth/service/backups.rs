@@ -1,9 +1,9 @@
 //! The backups that the server makes automatically at night, and what every backup
 //! holds besides the database.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 use super::Service;
 use super::caller::Caller;
 use agent::skills;
+use base::age::{FIRST_LINE, Recipient};
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::Error;
@@ -23,11 +24,12 @@ use config::{AUTHORITY, AUTHORITY_KEY, Backup, TimeOfDay, without_secrets};
 use net::cancel::Cancel;
 use net::task::Task;
 use protocol::attachment::encode;
+use protocol::command::DownloadBackup;
 use protocol::record::{BackupStatus, NightlyBackup};
 use serde_json::{Value, json};
 use store::{
-    BackupError, BackupFile, BackupRequest, BackupSummary, FileSnapshot, PARTIAL, ProgressWatcher,
-    back_up, check_integrity,
+    BackupEncryption, BackupError, BackupFile, BackupRequest, BackupSummary, FileSnapshot, PARTIAL,
+    ProgressWatcher, SNAPSHOT_PIECE, back_up, check_integrity,
 };
 
 /// How often the timekeeper checks whether a backup is due.
@@ -42,6 +44,8 @@ const DIRECTORY: &str = "backups";
 const LISTED: usize = 3;
 /// Around the date in the name of a nightly backup.
 const NAME: (&str, &str) = ("hearth-nightly-", ".db");
+/// What follows it in that of an encrypted one.
+const ENCRYPTED: &str = ".age";
 /// The configuration's name in a backup.
 pub const CONFIG: &str = "config.json";
 /// The keys of the machine, for push services and for kept passwords, and the household's
@@ -123,14 +127,22 @@ pub fn nightly_backups(directory: &Path) -> Vec<(Date, PathBuf)> {
 }
 
 fn night_of(name: &str) -> Option<Date> {
-    let date = name.strip_prefix(NAME.0)?.strip_suffix(NAME.1)?;
+    let plain = name.strip_suffix(ENCRYPTED).unwrap_or(name);
+    let date = plain.strip_prefix(NAME.0)?.strip_suffix(NAME.1)?;
     date.parse()
         .ok()
         .filter(|night: &Date| night.to_string() == date)
 }
 
-fn name_of(night: Date) -> String {
-    format!("{}{night}{}", NAME.0, NAME.1)
+fn name_of(night: Date, config: &Backup) -> String {
+    let ending = config.encrypt_to.map_or("", |_| ENCRYPTED);
+    format!("{}{night}{}{ending}", NAME.0, NAME.1)
+}
+
+/// The name of a nightly backup in its directory.
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// What to do about a damaged database: lines to append to the error message.
@@ -150,8 +162,12 @@ pub fn how_to_restore(config: &Backup, data_dir: &Path) -> String {
                 text.push_str(&format!("  {}\n", path.display()));
             }
             text.push_str(&format!(
-                "To return to the newest and set the present data aside:\n  {restore} {}",
-                newest.display()
+                "To return to the newest and set the present data aside:\n  {restore} {}{}",
+                newest.display(),
+                match file_name(newest).ends_with(ENCRYPTED) {
+                    true => " --identity KEYFILE",
+                    false => "",
+                }
             ));
         }
     }
@@ -278,7 +294,7 @@ impl Service {
         let directory = directory(&self.settings.current().backup, &self.data_dir);
         let backups = nightly_backups(&directory).into_iter();
         let backups = backups.map(|(night, path)| NightlyBackup {
-            name: name_of(night),
+            name: file_name(&path),
             night: night.to_string(),
             bytes: fs::metadata(path).map_or(0, |about| about.len()),
         });
@@ -288,6 +304,46 @@ impl Service {
             "directory": directory.display().to_string(),
             "is_running": progress.is_wanted || progress.is_running,
             "problem": progress.problem.clone(),
+        }))
+    }
+
+    /// A part of the newest encrypted backup, which has this name. It was encrypted to the key
+    /// that the owner of the machine set; what is not encrypted leaves the machine for nobody.
+    pub(super) fn download_backup(&self, wanted: &DownloadBackup) -> Result<Value, Error> {
+        self.settings.check_is_set("backup.directory")?;
+        let directory = directory(&self.settings.current().backup, &self.data_dir);
+        let mut paths = nightly_backups(&directory)
+            .into_iter()
+            .map(|(_, path)| path);
+        let newest = paths.find(|path| file_name(path).ends_with(ENCRYPTED));
+        let newest = newest.filter(|path| file_name(path) == wanted.name);
+        let path = newest.ok_or_else(|| {
+            Error::not_found(format!(
+                "{:?} is not the newest encrypted backup",
+                wanted.name
+            ))
+        })?;
+        let unread = |error: std::io::Error| {
+            Error::server(
+                "the backup cannot be read",
+                format!("{}: {error}", path.display()),
+            )
+        };
+        let file = File::open(&path).map_err(unread)?;
+        let bytes = file.metadata().map_err(unread)?.len();
+        let mut first = [0; FIRST_LINE.len()];
+        file.read_exact_at(&mut first, 0).map_err(unread)?;
+        if first != FIRST_LINE {
+            return Err(unread(std::io::Error::other("it is not encrypted")));
+        }
+        let begin = wanted.part.saturating_mul(SNAPSHOT_PIECE).min(bytes);
+        let mut data = vec![0; SNAPSHOT_PIECE.min(bytes - begin) as usize];
+        file.read_exact_at(&mut data, begin).map_err(unread)?;
+        Ok(json!({
+            "part": wanted.part,
+            "data": encode(&data),
+            "done": begin + data.len() as u64 == bytes,
+            "bytes": bytes,
         }))
     }
 
@@ -388,7 +444,7 @@ impl Service {
             Ok(Some(made)) => {
                 log::info!(
                     "nightly backup: {} with {} messages, {} bytes, in {:?}",
-                    name_of(night),
+                    name_of(night, &config.backup),
                     made.messages,
                     made.bytes,
                     began.elapsed()
@@ -434,11 +490,18 @@ impl Service {
         }
         let database = self.data_dir.join("hearth.db");
         check_space(&database, &directory)?;
+        let encryption = config.encrypt_to.map(|key| BackupEncryption {
+            recipient: Recipient::Key(key),
+            directory: &self.data_dir,
+        });
+        if encryption.is_some() {
+            check_space(&database, &self.data_dir)?;
+        }
         let (files, left_out) = enclosed(&self.data_dir, false, self.clock.now());
         if let Some(reason) = left_out {
             log::warn!("nightly backup: {reason}");
         }
-        let target = directory.join(name_of(night));
+        let target = directory.join(name_of(night, config));
         let overwrite = target.exists();
         if overwrite {
             // The one that is there is lost only to one that is whole.
@@ -449,19 +512,28 @@ impl Service {
             target: &target,
             overwrite,
             files,
+            encryption,
         };
         let made = back_up(order, watch).map_err(|error| error.to_string())?;
-        if let Err(damage) = check(&target, watch) {
+        // What an encrypted one holds was checked before it was encrypted.
+        if config.encrypt_to.is_none()
+            && let Err(damage) = check(&target, watch)
+        {
             let removed = fs::remove_file(&target);
             removed.map_err(|error| format!("{}: {error}", target.display()))?;
             return Err(format!(
                 "{damage}; older backups are kept: restore one of them"
             ));
         }
-        let (ahead, old): (Vec<_>, Vec<_>) = nightly_backups(&directory)
+        let (replaced, others): (Vec<_>, Vec<_>) = nightly_backups(&directory)
+            .into_iter()
+            // That of this night from before `backup.encrypt_to` was changed.
+            .partition(|(made, path)| *made == night && *path != target);
+        let (ahead, old): (Vec<_>, Vec<_>) = others
             .into_iter()
             .partition(|(made, _)| is_ahead(*made, night));
-        for (_, path) in old.into_iter().chain(ahead).skip(config.keep) {
+        let too_old = old.into_iter().chain(ahead).skip(config.keep);
+        for (_, path) in replaced.into_iter().chain(too_old) {
             fs::remove_file(&path)
                 .map_err(|error| format!("{} cannot be deleted: {error}", path.display()))?;
         }
@@ -532,6 +604,8 @@ mod tests {
     fn only_names_of_nights_are_ours() {
         for (name, night) in [
             ("hearth-nightly-2026-11-21.db", Some("2026-11-21")),
+            ("hearth-nightly-2026-11-21.db.age", Some("2026-11-21")),
+            ("hearth-nightly-2026-11-21.age", None),
             ("hearth-nightly-2026-11-21.db.partial", None),
             ("hearth-nightly-2026-11-31.db", None),
             ("hearth-nightly-20261121.db", None),

@@ -281,6 +281,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListErrors => service.list_errors(),
         Command::ListBackups => service.list_backups(),
         Command::StartBackup => service.start_backup(),
+        Command::DownloadBackup(wanted) => service.download_backup(&wanted),
         Command::BackUp(wanted) => service.back_up(caller, wanted.part),
         Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove, caller.identity),

@@ -939,6 +939,24 @@ commands! {
         started: bool,
     },
 
+    /// Returns a part of the newest nightly backup that is encrypted, to the key that was set on
+    /// the machine. Others are not for taking away.
+    "download_backup" Admin Any DownloadBackup(DownloadBackup {
+        /// The name of it in `list_backups`.
+        name: String = Fields::string,
+        /// 0 begins; then one more each time, until `done`.
+        part: u64 = offset,
+    }) -> {
+        /// That of the request.
+        part: u64,
+        /// The next of the file in base64.
+        data: String,
+        /// Whether that was the last.
+        done: bool,
+        /// Bytes of the whole file.
+        bytes: u64,
+    },
+
     /// Returns a part of a copy of the whole database, as it was at the first part: a file that
     /// any SQLite program opens.
     "back_up" Owner Any BackUp(BackUp {

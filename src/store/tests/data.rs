@@ -180,6 +180,7 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
         target: &target,
         overwrite: false,
         files: Vec::new(),
+        encryption: None,
     };
     let looks = std::sync::Arc::new(AtomicU64::new(0));
     let counting = std::sync::Arc::clone(&looks);

@@ -168,7 +168,7 @@ fn members_depend_only_on_what_stands_below_them() {
 const TAKERS: [(&str, &str, &str); 9] = [
     (
         "backup",
-        "BackupWriter",
+        "BackupEncryption BackupWriter",
         "the file of a backup, which is elsewhere",
     ),
     ("data_directory", "Store", "opens it for the door"),

@@ -1,6 +1,7 @@
 //! The household's data: backups, restoring, exports, imports, retention.
 
 mod backups;
+mod encrypted;
 mod files;
 mod imports;
 mod interruptions;

@@ -15,15 +15,22 @@ export async function save(household, { id, title }) {
   }
 }
 
-/** Saves an export on this device. It comes in parts over the connection, and so through a relay too. */
-export async function download(household, name, fields) {
+/** Saves an export on this device. */
+export const download = (household, name, fields) => saveParts(household, name, "text/plain", "export", fields, ({ text }) => text);
+
+/** Saves an encrypted backup on this device. */
+export const downloadBackup = (household, name) =>
+  saveParts(household, name, "application/octet-stream", "download_backup", { name }, ({ data }) => Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0)));
+
+/** Saves what comes in parts over the connection, and so through a relay too. */
+async function saveParts(household, name, type, command, fields, read) {
   const parts = [];
   for (let done = false; !done;) {
-    const part = await household.request("export", { ...fields, part: parts.length }, { timeout: 0 });
-    parts.push(part.text);
+    const part = await household.request(command, { ...fields, part: parts.length }, { timeout: 0 });
+    parts.push(read(part));
     ({ done } = part);
   }
-  const address = URL.createObjectURL(new Blob(parts, { type: "text/plain" }));
+  const address = URL.createObjectURL(new Blob(parts, { type }));
   h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 }

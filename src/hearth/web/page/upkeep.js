@@ -1,6 +1,6 @@
 // What keeps a household going: backups, how long conversations are kept, the time zone, voice.
 
-import { h, ask, card, rowList, toast } from "./dom.js";
+import { h, ask, card, complain, iconButton, rowList, toast } from "./dom.js";
 import { field, ownerForm, ownerLines } from "./forms.js";
 import { changes, fill, row } from "./list.js";
 import { locale, pieces, say } from "./more.js";
@@ -34,14 +34,31 @@ export async function show(household) {
     start.disabled = known.is_running;
     state.className = known.problem ? "problem" : "quiet";
     state.textContent = known.is_running ? say("upkeep.backing_up") : known.problem ? say("upkeep.backup_failed", { problem: sentence(known.problem) }) : isLate ? say("upkeep.backed_up") : "";
-    fill(backups, known.backups, (one) => row(NIGHT.format(new Date(one.night)), `${one.name} · ${SIZE.format(one.bytes / 1048576)}`), say("upkeep.no_backups"));
+    // Only what is encrypted is given away, and of that the newest.
+    const newest = known.backups.find(({ name }) => name.endsWith(".age"));
+    fill(backups, known.backups, (one) => row(NIGHT.format(new Date(one.night)), `${one.name} · ${SIZE.format(one.bytes / 1048576)}`, one === newest && downloadButton(one.name)), say("upkeep.no_backups"));
     place.textContent = say("upkeep.place", { directory: known.directory });
     if (known.is_running) later = setTimeout(() => draw().catch(() => {}), EVERY);
+  }
+
+  function downloadButton(name) {
+    const label = say("upkeep.download");
+    const button = iconButton("download", label, label, async () => {
+      button.disabled = true;
+      try {
+        await (await import("./exporting.js")).downloadBackup(household, name);
+      } catch (error) {
+        complain(error);
+      }
+      button.disabled = false;
+    });
+    return button;
   }
 
   function backupCard({ keep, at }) {
     return card(say("upkeep.backups"), h("p.help", keep ? say("upkeep.backups_about", { keep, at }) : say("upkeep.backups_off")), backups, place, h("div.row.wrap", start), state,
       ownerLines(say("upkeep.backups_owner"), "hearth config set backup.keep 7", "hearth config set backup.at 03:30", "hearth config set backup.directory /mnt/disk/hearth"),
+      ownerLines(say("upkeep.encrypt_owner"), "hearth backup --new-key backup.key", "hearth config set backup.encrypt_to age1…"),
       ownerLines(say("upkeep.backup_copy"), "hearth backup hearth-backup.db"));
   }
 

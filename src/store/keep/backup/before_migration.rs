@@ -38,6 +38,7 @@ pub(crate) fn keep_before_migration(
         // From an update that was undone, or did not end.
         overwrite: true,
         files: Vec::new(),
+        encryption: None,
     };
     let watch: ProgressWatcher = Arc::new(|_| true);
     back_up(request, &watch)?;

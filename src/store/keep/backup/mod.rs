@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use base::age::{self, AgeError, Recipient};
 use rusqlite::{Connection, OpenFlags, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -25,6 +26,8 @@ pub use inspect::{BackupContents, BackupFile, inspect, unpack};
 
 /// Suffix of the name of an unfinished backup.
 pub const PARTIAL: &str = ".partial";
+/// Suffix of the copy that an encrypted backup is made of.
+const PLAIN_PARTIAL: &str = ".plain.partial";
 /// Most bytes of a piece of a snapshot: several pages, which have at most 64 KiB.
 pub const SNAPSHOT_PIECE: u64 = 256 * 1024;
 
@@ -50,6 +53,17 @@ pub struct BackupRequest<'a> {
     pub overwrite: bool,
     /// Files to include.
     pub files: Vec<BackupFile>,
+    /// How it is encrypted, if it is.
+    pub encryption: Option<BackupEncryption<'a>>,
+}
+
+/// How a backup is encrypted.
+pub struct BackupEncryption<'a> {
+    /// Who can decrypt it.
+    pub recipient: Recipient,
+    /// The directory of the copy that is checked before it is encrypted: that of the database,
+    /// where the same can be read anyway. No other disk has anything that is not encrypted.
+    pub directory: &'a Path,
 }
 
 /// A complete and verified backup.
@@ -74,7 +88,7 @@ pub fn back_up(
     order: BackupRequest<'_>,
     watch: &ProgressWatcher,
 ) -> Result<BackupSummary, BackupError> {
-    let mut copy = BackupWriter::create(order.target, order.overwrite)?;
+    let mut copy = BackupWriter::create(order.target, order.overwrite, order.encryption)?;
     let mut snapshot = FileSnapshot::open(order.database)?;
     while let Some(piece) = snapshot.next_piece()? {
         copy.add(&piece)?;
@@ -161,21 +175,43 @@ impl FileSnapshot {
 /// The file of a backup, until it is complete. Dropped before, it is removed.
 pub struct BackupWriter {
     target: PathBuf,
-    partial: PathBuf,
     overwrite: bool,
+    /// The copy that is checked.
+    partial: PathBuf,
     /// Locked against other backups.
     file: File,
     bytes: u64,
+    encrypted: Option<EncryptedCopy>,
     is_finished: bool,
 }
 
+/// The encrypted file that the copy becomes.
+struct EncryptedCopy {
+    recipient: Recipient,
+    partial: PathBuf,
+    file: File,
+}
+
 impl BackupWriter {
-    /// Begins a file. Its directory must exist; `overwrite` lets it replace another file.
+    /// Begins a file. Its directory must exist; `overwrite` lets it replace another file. What is
+    /// added is encrypted in the end, when it has been checked.
     ///
     /// # Errors
     /// The file exists or cannot be written, or is being written.
-    pub fn create(target: &Path, overwrite: bool) -> Result<BackupWriter, BackupError> {
-        remove_leftovers(target);
+    pub fn create(
+        target: &Path,
+        overwrite: bool,
+        encryption: Option<BackupEncryption<'_>>,
+    ) -> Result<BackupWriter, BackupError> {
+        let finished = with_suffix(target, PARTIAL);
+        let partial = match &encryption {
+            None => finished.clone(),
+            Some(encryption) => {
+                let name = target.file_name().unwrap_or_default();
+                with_suffix(&encryption.directory.join(name), PLAIN_PARTIAL)
+            }
+        };
+        remove_leftovers(&partial);
         match fs::symlink_metadata(target) {
             Ok(_) if !overwrite => return Err(BackupError::Exists(target.to_owned())),
             // Renaming the copy over a device or a FIFO would remove it, or a link to one.
@@ -188,15 +224,23 @@ impl BackupWriter {
             }
             _ => {}
         }
-        let partial = with_suffix(target, PARTIAL);
-        Ok(BackupWriter {
+        let mut writer = BackupWriter {
             file: create(&partial, target)?,
             target: target.to_owned(),
             partial,
             overwrite,
             bytes: 0,
+            encrypted: None,
             is_finished: false,
-        })
+        };
+        if let Some(BackupEncryption { recipient, .. }) = encryption {
+            writer.encrypted = Some(EncryptedCopy {
+                recipient,
+                file: create(&finished, target)?,
+                partial: finished,
+            });
+        }
+        Ok(writer)
     }
 
     /// Adds the next piece of a [`FileSnapshot`].
@@ -227,9 +271,16 @@ impl BackupWriter {
             error => error,
         })?;
         let unwritten = |error| BackupError::io(&self.target, "written", &error);
-        self.file.sync_all().map_err(unwritten)?;
-        put_in_place(&self.partial, &self.target, self.overwrite).map_err(unwritten)?;
-        let about = self.file.metadata().map_err(unwritten)?;
+        let (file, partial) = match &mut self.encrypted {
+            None => (&self.file, &self.partial),
+            Some(encrypted) => {
+                encrypted.write(&self.partial, &self.target, watch)?;
+                (&encrypted.file, &encrypted.partial)
+            }
+        };
+        file.sync_all().map_err(unwritten)?;
+        put_in_place(partial, &self.target, self.overwrite).map_err(unwritten)?;
+        let about = file.metadata().map_err(unwritten)?;
         self.is_finished = true;
         Ok(BackupSummary {
             bytes: about.len(),
@@ -239,12 +290,41 @@ impl BackupWriter {
     }
 }
 
+impl EncryptedCopy {
+    fn write(
+        &mut self,
+        plain: &Path,
+        target: &Path,
+        watch: &ProgressWatcher,
+    ) -> Result<(), BackupError> {
+        let unread = |error| BackupError::io(plain, "read", &error);
+        let source = File::open(plain).map_err(unread)?;
+        let total = source.metadata().map_err(unread)?.len();
+        let mut watched = |done| {
+            watch(Progress {
+                stage: "encrypting",
+                done,
+                total: Some(total),
+            })
+        };
+        let written = age::encrypt(source, &mut self.file, &self.recipient, &mut watched);
+        written.map_err(|error| match error {
+            AgeError::Read(error) => unread(error),
+            AgeError::Write(error) => BackupError::io(target, "written", &error),
+            _ => BackupError::Stopped,
+        })
+    }
+}
+
 impl Drop for BackupWriter {
     fn drop(&mut self) {
-        if !self.is_finished {
-            // The first error matters more than one of cleaning up.
+        // The first error matters more than one of cleaning up.
+        if !self.is_finished || self.encrypted.is_some() {
             let _ = fs::remove_file(&self.partial);
             let _ = fs::remove_file(with_suffix(&self.partial, "-journal"));
+        }
+        if let Some(encrypted) = self.encrypted.as_ref().filter(|_| !self.is_finished) {
+            let _ = fs::remove_file(&encrypted.partial);
         }
     }
 }

@@ -101,6 +101,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_errors"}
     ghts | {"type":"list_backups"}
     ghts | {"type":"start_backup"}
+    ghts | {"type":"download_backup","name":"x","part":0}
     ghts | {"type":"back_up","part":0}
     ghts | {"type":"list_users"}
     ghts | {"type":"add_user","name":"x","password":"correct horse"}
