@@ -26,6 +26,8 @@ use store::{
     Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, User, UserRole, Viewer,
 };
 
+/// Under which the store keeps the time zone in which schedules were planned last.
+const TIME_ZONE: &str = "time_zone";
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
 const LATE: Duration = Duration::from_secs(60);
@@ -390,6 +392,13 @@ impl Service {
         if planner.zone.as_ref() == Some(zone) {
             return Ok(());
         }
+        // It may have changed while the server was off; of older versions nothing is known.
+        let name = zone.as_deref().unwrap_or_default();
+        let known = self.store.meta(TIME_ZONE)?.uncommitted();
+        let has_changed = known.as_deref().is_some_and(|known| known != name);
+        if known.as_deref() != Some(name) {
+            self.store.set_meta(TIME_ZONE, name)?;
+        }
         if self.store.next_schedule_at()?.uncommitted().is_none() {
             planner.zone = Some(zone.clone());
             return Ok(());
@@ -414,7 +423,7 @@ impl Service {
             let when = config.zone().spoken(next_at, now);
             log::info!("{}: moved to {when} with the time zone", schedule.id);
             self.publish_schedule(&schedule);
-            if let Some(owner) = schedule.owner_id {
+            if let Some(owner) = schedule.owner_id.filter(|_| has_changed) {
                 moved_of.entry(owner).or_default().push(schedule);
             }
         }

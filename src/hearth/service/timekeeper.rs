@@ -29,7 +29,8 @@ const QUIET: Duration = Duration::from_secs(15);
 const PURGE: Duration = Duration::from_secs(3600);
 /// What goes out, fetched from the database at a time, of each webhook account.
 const DUE_AT_A_TIME: usize = 64;
-/// How long new messages wait to be indexed together. A search does not wait for that.
+/// How long new messages wait to be indexed together, and what was left at a start. A search
+/// does not wait for that.
 const INDEX_AFTER: Duration = Duration::from_secs(20);
 /// How long others may write between two parts of the index of messages.
 const INDEX_PAUSE: Duration = Duration::from_millis(5);
@@ -85,7 +86,7 @@ impl Service {
         // may be wrong until the network has been asked.
         let mut may_delete = false;
         // When to index messages, if there may be any that are not.
-        let mut index_at = Some(Instant::now());
+        let mut index_at = Some(Instant::now() + INDEX_AFTER);
         let mut next_purge = self.clock.now().plus(PURGE);
         let mut next_tick = Instant::now();
         let mut next_look = Instant::now();

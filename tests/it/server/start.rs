@@ -164,13 +164,13 @@ fn a_warm_turn_reads_its_view_in_few_statements() {
     let conversation = first["conversation_id"].as_str().map(str::to_owned);
     admin.ask(request(conversation.as_deref()));
     let store = home.server().store();
-    // On a busy machine the turn may outlast the time in which both its writes are one.
-    eventually("a turn in one transaction", || {
+    // On a busy machine the turn may outlast the time in which both its writes are one, and
+    // the timekeeper looks at what is due beside it.
+    eventually("a turn in one transaction with few statements", || {
         let before = store.statements();
         admin.ask(request(conversation.as_deref()));
         let after = store.statements();
         let read = after.read - before.read;
-        assert!(read <= 15, "{read} statements");
-        (after.transactions - before.transactions == 1).then_some(())
+        (after.transactions - before.transactions == 1 && read <= 15).then_some(())
     });
 }
