@@ -30,8 +30,9 @@ pub const COMMAND: Command = Command::new(
     "\
 restore FILE: Replace the current data with a backup
 FILE is a backup, or a copy of hearth.db. It is checked first; the data that it replaces is moved
-to a directory beside it. The passphrase of an encrypted one is asked for. Secrets that are not in the backup are kept from the current
-configuration where they still apply. The server must be stopped.
+to a directory beside it. For an encrypted backup, Hearth asks for the passphrase. Secrets that
+are not in the backup are kept from the current configuration where they still apply. The server
+must be stopped.
 --check          Only check the file, and change nothing
 --identity FILE  The secret key of a backup that is encrypted to a key
 --data-dir",
