@@ -31,7 +31,10 @@ fn texts(language: &str) -> Vec<(String, String)> {
 /// English texts that are said otherwise in a language.
 fn untranslated(language: &str) -> BTreeSet<String> {
     let own: BTreeSet<String> = texts(language).into_iter().map(|(_, text)| text).collect();
-    let english = texts("en").into_iter().map(|(_, text)| text);
+    // A kind of thing never stands alone, and one of them is what a tool is called.
+    let of_page = |(key, _): &(String, String)| !key.starts_with("thing.");
+    let english = texts("en").into_iter().filter(of_page);
+    let english = english.map(|(_, text)| text);
     let english = english.filter(|text| !own.contains(text) && !SHARED.contains(&text.as_str()));
     english.collect()
 }
