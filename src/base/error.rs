@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_error_is_said_in_other_words_unless_it_was_rephrased() {
         let words = Words::from_lines(
-            "error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}\nerror.none\tgibt es nicht: {what} {id}\nthing.list\tListe",
+            "error.none\tgibt es nicht: {what} {id}\nerror.role\t{own} < {needed}\nerror.stopping\tIch höre gerade auf\nthing.list\tListe",
         );
         let role = [("needed", "admin"), ("own", "user")];
         let refused = Error::worded(Code::Unauthorized, "error.role", &role);

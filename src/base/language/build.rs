@@ -1,4 +1,5 @@
-//! Leaves the words of the page, which the page's own files hold, out of the program's words.
+//! Leaves the words of the page, which the page's own files hold, out of the program's words,
+//! and sorts the others: they are looked up by halves.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -19,7 +20,8 @@ fn main() -> io::Result<()> {
         };
         let text = fs::read_to_string(&path)?;
         let lines = text.lines().filter(|line| !line.starts_with(PAGE));
-        let kept: Vec<&str> = lines.collect();
+        let mut kept: Vec<&str> = lines.collect();
+        kept.sort_unstable();
         fs::write(Path::new(&folder).join(name), kept.join("\n"))?;
     }
     Ok(())

@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
 use std::fmt::Display;
 
 /// The words of one language.
@@ -71,8 +72,20 @@ impl Words {
 
     /// The text of a key, if there is one.
     pub fn find(self, key: &str) -> Option<&'static str> {
-        let mut lines = self.0.lines().filter_map(|line| line.split_once('\t'));
-        lines.find(|(found, _)| *found == key).map(|(_, text)| text)
+        // The lines are sorted: half of what is left goes at each step.
+        let mut left = self.0;
+        while !left.is_empty() {
+            let middle = left.floor_char_boundary(left.len() / 2);
+            let start = left[..middle].rfind('\n').map_or(0, |end| end + 1);
+            let line = left[start..].lines().next()?;
+            let (found, text) = line.split_once('\t').unwrap_or((line, ""));
+            left = match found.cmp(key) {
+                Ordering::Equal => return Some(text),
+                Ordering::Greater => &left[..start],
+                Ordering::Less => left.get(start + line.len() + 1..)?,
+            };
+        }
+        None
     }
 
     /// The text of a key that has no fields, else in English, else the key.
@@ -122,13 +135,13 @@ impl Words {
         }
     }
 
-    /// Those of a test.
+    /// Those of a test, whose lines are sorted.
     #[cfg(any(test, feature = "testing"))]
     pub const fn from_lines(lines: &'static str) -> Words {
         Words(lines)
     }
 
-    /// All keys, in the order of the file.
+    /// All keys, sorted.
     #[cfg(any(test, feature = "testing"))]
     pub fn keys(self) -> impl Iterator<Item = &'static str> {
         self.0

@@ -2,7 +2,7 @@ use super::{LANGUAGES, Words, accepted, capital, code_of};
 use crate::testing::rows;
 
 const WORDS: Words = Words(
-    "language.one\t0 1\nwrite\twrite {path} {path}\nfiles.one\t{count} file\nfiles.other\t{count} files\nopen\t{ x\nlist.and\t{before} et {last}",
+    "files.one\t{count} file\nfiles.other\t{count} files\nlanguage.one\t0 1\nlist.and\t{before} et {last}\nopen\t{ x\nwrite\twrite {path} {path}",
 );
 
 #[test]
