@@ -76,7 +76,7 @@ struct Fields {
     code: Code,
     message: String,
     detail: Option<Box<str>>,
-    /// The key of the message in the file of words, and what stands in its fields.
+    /// The key of the message in the file of words, and the values of its fields.
     worded: Option<Worded>,
     status: u16,
     retry_after: Option<u32>,

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use base::clock::{Clock, Timestamp};
 use base::error;
 use base::ids::{AttachmentId, DeliveryId, NotificationId};
+use base::language::Words;
 use base::secret::random_fraction;
 use base::sync::lock;
 use base::url::Url;
@@ -140,7 +141,7 @@ impl Sender {
         let limit = Duration::from_secs(config.limits.callback_seconds);
         let now = self.clock.now();
         let user = self.store.user(person)?;
-        let words = self.store.words_of(user.map(|user| user.id));
+        let words = user.map_or(Words::ENGLISH, |user| user.words());
         let send = |service| {
             let push = Push::test(words);
             let outcome = notification::post(&poster, settings, service, &push, limit, now);

@@ -202,12 +202,12 @@ impl Service {
                     let told = told(&config, user, conversation, cause, about, delay, has_chat);
                     let is_own = approval.user_id == Some(user.id);
                     // A chat shows all that the page does.
-                    new.extend(told.map(|one| NewNotification {
-                        content: (one.service == TELEGRAM).then(|| {
-                            let words = self.store.words_of(user.id);
-                            self.question_in_chat(approval, is_own, words)
-                        }),
-                        ..one
+                    new.extend(told.map(|one| {
+                        NewNotification {
+                            content: (one.service == TELEGRAM)
+                                .then(|| self.question_in_chat(approval, is_own, user.words())),
+                            ..one
+                        }
                     }));
                 }
             }

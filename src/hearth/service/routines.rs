@@ -141,7 +141,7 @@ impl Service {
         let (Some(person), Some(maker)) = (person, maker) else {
             return Ok(());
         };
-        let words = self.store.words_of(person.id);
+        let words = person.words();
         let fields = [("name", maker.called())];
         let [title, text] =
             ["reminder.asks", "reminder.asks.text"].map(|key| words.say(key, &fields));
@@ -442,7 +442,7 @@ impl Service {
         let Some(person) = person.filter(|person| !person.is_program()) else {
             return Ok(());
         };
-        let words = self.store.words_of(owner);
+        let words = person.words();
         // That of the machine has no name everywhere.
         let zone = zone.rules().iana_name().unwrap_or("/etc/localtime");
         let mut text = words.say("reminder.moved.text", &[("zone", zone)]);

@@ -114,7 +114,7 @@ impl Service {
         let since = self.clock.now().as_millis();
         let source = format!("notice:sender:{}:{since}", person.id);
         let fields = [("sender", sender), ("account", account)];
-        let words = self.store.words_of(person.id);
+        let words = person.words();
         let notice = words.say("sender.notice", &fields);
         self.tell(&person, &words.word("sender.title"), &notice, &source)?;
         Ok(Some(

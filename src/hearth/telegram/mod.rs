@@ -318,7 +318,7 @@ impl Bot {
             _ => None,
         };
         if let Some(says) = says {
-            self.say(&chat, &self.words_of(&person).word(says));
+            self.say(&chat, &person.words().word(says));
             return Ok(());
         }
         self.take(id, &chat, &person, message, text, answer)
@@ -339,7 +339,7 @@ impl Bot {
             let number = message["message_id"].as_i64().unwrap_or(id);
             let name = format!("{chat}.{number}");
             self.service.store().set_meta(&topic, &name)?;
-            self.say(chat, &self.words_of(person).word("telegram.new"));
+            self.say(chat, &person.words().word("telegram.new"));
             return Ok(());
         }
         let name = self.service.store().meta(&topic)?;
@@ -360,7 +360,7 @@ impl Bot {
             }
         } else if let Some((file, name, media_type)) = file_of(message) {
             let Some(data) = self.file(file) else {
-                self.say(chat, &self.words_of(person).word("telegram.no_file"));
+                self.say(chat, &person.words().word("telegram.no_file"));
                 return Ok(());
             };
             if text.is_empty() {
@@ -395,13 +395,13 @@ impl Bot {
                 self.show_writing(turn, chat);
                 Ok(())
             }
-            Err(error) => self.say_or_wait(chat, self.words_of(person), error),
+            Err(error) => self.say_or_wait(chat, person.words(), error),
         }
     }
 
     /// What a voice message says, or what to tell its person instead.
     fn understand(&self, file: &str, voice: &Value, person: &User) -> Result<String, String> {
-        let words = self.words_of(person);
+        let words = person.words();
         let recording = self.file(file);
         let recording = recording.ok_or_else(|| words.word("telegram.no_file"))?;
         let media_type = voice["mime_type"].as_str().unwrap_or("audio/ogg");
@@ -424,7 +424,7 @@ impl Bot {
         let data = press["data"].as_str().unwrap_or_default();
         let answered = match self.service.person_behind(TELEGRAM, &chat) {
             Ok(Some(person)) => {
-                let words = self.words_of(&person);
+                let words = person.words();
                 let pressed = self.pressed(&person, data);
                 (pressed.map(|key| words.word(key))).map_err(|error| error.in_words(words))
             }
@@ -452,10 +452,6 @@ impl Bot {
         });
         let _ = self.call("editMessageText", &edit, CALL);
         Ok(())
-    }
-
-    fn words_of(&self, person: &User) -> Words {
-        self.service.store().words_of(person.id)
     }
 
     /// What a press of this button does; returns the key of what it is answered.
@@ -563,7 +559,7 @@ impl Bot {
         Ok(())
     }
 
-    /// What a person is told of an error; what the server has to recover from waits.
+    /// Tells a person about an error; one that the server has to recover from waits.
     fn say_or_wait(&self, chat: &str, words: Words, error: Error) -> Result<(), Error> {
         if is_for_later(&error) {
             return Err(error);
@@ -647,7 +643,7 @@ fn file_of(message: &Value) -> Option<(&str, String, Option<String>)> {
     Some((file["file_id"].as_str()?, name, media_type))
 }
 
-/// The words of somebody of whom only Telegram knows the language.
+/// The words of a stranger, in the language that Telegram names.
 fn strange_words(message: &Value) -> Words {
     Words::of(
         message["from"]["language_code"]

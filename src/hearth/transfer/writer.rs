@@ -445,7 +445,7 @@ fn calendar_line(calendar: Calendar) -> CalendarLine {
     }
 }
 
-/// `owner` is whom a reminder reminds, whoever made it.
+/// `owner` is the person a reminder is for, whoever made it.
 fn schedule_line(schedule: Schedule, owner: Option<String>) -> ExportedSchedule {
     let timing = schedule.timing.as_ref();
     ExportedSchedule {

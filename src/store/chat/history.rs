@@ -334,7 +334,7 @@ fn read_past(
     Ok((past, kept))
 }
 
-/// The columns of [`Found`]; the last but one is where the turn stands in its conversation.
+/// The columns of [`Found`]; the last but one is the turn's place in its conversation.
 macro_rules! found_columns {
     ($reply:literal, $ended:literal) => {
         concat!(

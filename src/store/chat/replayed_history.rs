@@ -236,7 +236,7 @@ pub(crate) fn note_outside(write: &Write<'_>, conversation: ConversationId) -> O
     Ok(())
 }
 
-/// Replaces the newest message of a conversation that the client names.
+/// The mark of a conversation that the client names; others are found by their newest message.
 fn mark_of(chat: &str) -> [u8; 32] {
     sha256(format!("\0chat\0{chat}").as_bytes())
 }

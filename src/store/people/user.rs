@@ -43,7 +43,8 @@ impl User {
         self.display_name.as_deref().unwrap_or(&self.name)
     }
 
-    /// The words that they read; English where nothing is known of them.
+    /// The words that they read: in the language of their choice, else in that of the browser
+    /// in which they signed in last. English where nothing is known of them.
     pub fn words(&self) -> Words {
         let language = self.language.as_deref().or(self.last_language.as_deref());
         language.map_or(Words::ENGLISH, Words::of)

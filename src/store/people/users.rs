@@ -186,15 +186,13 @@ impl Store {
         self.read(move |connection| Ok(value(connection, language, params![person])?.flatten()))
     }
 
-    /// The words that a person reads: in the language of their choice, else in that of the
-    /// browser in which they signed in last. English where nothing is known of them.
+    /// The words that this person reads, as [`User::words`]; English for nobody.
     pub fn words_of(&self, person: impl Into<Option<UserId>>) -> Words {
-        let sql = "SELECT ifnull(language, last_language) FROM users WHERE id = ?";
         let person: Option<UserId> = person.into();
-        let language: Result<Option<String>> =
-            self.read(move |connection| Ok(value(connection, sql, params![person])?.flatten()));
-        let language = language.ok().flatten();
-        language.map_or(Words::ENGLISH, |language| Words::of(&language))
+        let user = self.read(move |connection| row(connection, FIND, params![person], from_row));
+        user.ok()
+            .flatten()
+            .map_or(Words::ENGLISH, |user| user.words())
     }
 
     /// Sets the language that a person has chosen.

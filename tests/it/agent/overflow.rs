@@ -159,7 +159,7 @@ fn a_conversation_is_written_anew_for_a_model_that_stands_in() {
     assert!(bytes < 4_096 * 4, "{bytes}");
 }
 
-/// What stands in has a window of its own, of which memories and tools take their share.
+/// A fallback has a window of its own, of which memories and tools take their share.
 #[test]
 fn memories_and_tools_are_chosen_anew_for_a_model_that_stands_in() {
     let model = Model::start(|request, _| match request["model"] == "scripted" {

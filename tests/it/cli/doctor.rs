@@ -603,13 +603,13 @@ fn a_program_of_several_users_needs_a_token_that_speaks_for_them() {
     make("own --user user");
     let said = warned().unwrap();
     assert!(
-        said.starts_with("warning: openai_api.users names User, viewer, for whom"),
+        said.starts_with("warning: openai_api.users names User, viewer, but no token"),
         "{said}"
     );
     make("one --speaks-for user");
     let said = warned().unwrap();
     assert!(
-        said.starts_with("warning: openai_api.users names viewer, for whom"),
+        said.starts_with("warning: openai_api.users names viewer, but no token"),
         "{said}"
     );
     make("two --speaks-for user,viewer");

@@ -162,7 +162,7 @@ fn reminders(maker: NewSchedule, people: &[String], store: &Store) -> Result<Vec
             user.ok_or_else(|| Error::not_found(format!("there is nobody called {name:?}")))?;
         all.push(NewSchedule {
             text: match &for_others {
-                Some(fields) => store.words_of(user.id).say("reminder.from", fields),
+                Some(fields) => user.words().say("reminder.from", fields),
                 None => maker.text.clone(),
             },
             owner_id: Some(user.id),

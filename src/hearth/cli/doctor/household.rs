@@ -135,7 +135,8 @@ fn token_line(token: &Token) -> String {
     format!("token {name:?}, as {user} ({role}){limits}")
 }
 
-/// People of a program with several users, for whom no token speaks: what they ask is refused.
+/// People of a program with several users without a token that speaks for them: what they ask
+/// is refused.
 fn users_of_programs(config: &Config, actors: &Actors, option: &str) -> Option<Diagnosis> {
     let api = &config.openai_api;
     let is_spoken_for = |user: &String| {
@@ -156,7 +157,7 @@ fn users_of_programs(config: &Config, actors: &Actors, option: &str) -> Option<D
     missing.dedup();
     (api.enabled && !missing.is_empty()).then(|| {
         Diagnosis::warning(format!(
-            "openai_api.users names {}, for whom no token speaks: a program that several people \
+            "openai_api.users names {}, but no token speaks for them: a program that several people \
              use needs one that does",
             missing.join(", ")
         ))

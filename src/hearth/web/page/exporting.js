@@ -38,7 +38,7 @@ async function saveParts(household, name, type, command, fields, read) {
 /** Whether files can be imported from here: a relay carries no file of any size. */
 export const mayUpload = () => !savedEndpoint().relay;
 
-/** Sends a file to import; `told` is told how much of it has gone, from 0 to 1. Resolves to what was imported, as a sentence. */
+/** Sends a file to import; `told` gets the share that has gone, from 0 to 1. Resolves to what was imported, as a sentence. */
 export async function upload(file, told) {
   const answer = await new Promise((resolve, reject) => {
     // Only this interface tells how much was sent.
