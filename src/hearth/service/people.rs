@@ -9,7 +9,7 @@ use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
-use base::people::{Audience, NAME_CHARACTERS, is_user_name, refused_display_name};
+use base::people::{NAME_CHARACTERS, is_user_name, refused_display_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
 use protocol::command::{
@@ -18,8 +18,8 @@ use protocol::command::{
 use protocol::record;
 use serde_json::json;
 use store::{
-    ExportedConversation, ExportedMessage, Identity, NewToken, OF_PROGRAM, Ownership, Period,
-    Readers, Role, SESSION, Token, TokenScope, UsageBy, UsageRow, User, UserRole, Viewer,
+    ExportedConversation, ExportedMessage, Identity, NewToken, OF_PROGRAM, Period, Readers, Role,
+    SESSION, Token, TokenScope, UsageBy, UsageRow, User, UserRole, Viewer,
 };
 
 /// The channel of conversations in which Hearth itself tells a person something.
@@ -437,19 +437,12 @@ impl Service {
             outside: Some(false),
             ..ExportedConversation::new(title.to_owned(), now)
         };
-        let ownership = Ownership {
-            owner: Some(person.id),
-            audience: Audience::Private,
-            copy_for: None,
-        };
-        let begun = (self.store).begin_import(source, notice, Vec::new(), ownership)?;
-        let Some(mut notice) = begun else {
+        let message = ExportedMessage::new(Role::Assistant, text.to_owned(), now);
+        let added = (self.store).add_notice(source, notice, message, person.id)?;
+        let Some((conversation, readers)) = added else {
             return Ok(());
         };
-        let conversation = notice.id();
-        let message = ExportedMessage::new(Role::Assistant, text.to_owned(), now);
-        notice.add(vec![(message, None)])?;
-        self.hub.publish_change(conversation, notice.finish()?);
+        self.hub.publish_change(conversation, readers);
         self.notify(person, conversation, text)
     }
 

@@ -164,6 +164,39 @@ impl Store {
         }))
     }
 
+    /// Stores a conversation of one message for its owner alone, in one commit: nobody finds
+    /// it empty. None when one of this name is there already.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn add_notice(
+        &self,
+        name: &str,
+        new: ExportedConversation,
+        message: ExportedMessage,
+        owner: UserId,
+    ) -> Result<Option<(ConversationId, Readers)>> {
+        let name = name.to_owned();
+        let ownership = Ownership {
+            owner: Some(owner),
+            audience: Audience::Private,
+            copy_for: None,
+        };
+        self.write(move |write| {
+            let channel = new.channel.as_deref().unwrap_or(IMPORT_CHANNEL);
+            let Some(id) = begin(write, (&name, &name), channel, &new, &[], &ownership)? else {
+                return Ok(None);
+            };
+            let mut last = Last::default();
+            append(write, id, (channel, None), (&message, None), &mut last)?;
+            write.execute(
+                "UPDATE conversations SET imported_from = ?2 WHERE id = ?1",
+                params![id, name],
+            )?;
+            Ok(Some((id, audience::readers_of(write.connection, id)?)))
+        })
+    }
+
     /// Deletes what an import of this name has left without an end, in parts.
     fn delete_partial(&self, name: &str) -> Result<()> {
         let select = "SELECT id FROM conversations WHERE imported_from = ?";
