@@ -102,7 +102,7 @@ pub use people::tokens::{
     Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole, not_spoken_for,
 };
 pub use people::user::{OF_PROGRAM, User};
-pub use people::users::{Removed, look_up_role};
+pub use people::users::{DisplayNames, Removed, look_up_role, show_name};
 pub use protocol::record::Attachment;
 pub use sight::audience::{Audience, Readers};
 pub use sight::sharing::Reshared;

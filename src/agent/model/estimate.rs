@@ -4,7 +4,7 @@
 //! other, and three bytes of JSON. What a provider counts for a request
 //! corrects the estimates of the next ones to the same model.
 
-use crate::model::{ChatMessage, FileKind, Takes, ToolSpec};
+use crate::model::{ChatMessage, FileKind, ModelFile, Takes, ToolSpec};
 
 /// The tokens that a message takes in addition to its text.
 const MESSAGE_TOKENS: usize = 4;
@@ -24,15 +24,24 @@ const LEAST_MARGIN: usize = 1_024;
 
 /// The tokens of a text.
 pub fn text_tokens(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len().div_ceil(4);
-    }
+    tokens_of([text])
+}
+
+/// The tokens of a text in pieces.
+fn tokens_of(pieces: impl IntoIterator<Item = impl AsRef<str>>) -> usize {
     let (mut latin_bytes, mut other_letters) = (0_usize, 0_usize);
-    for character in text.chars() {
-        if character <= LAST_LATIN {
-            latin_bytes += character.len_utf8();
-        } else {
-            other_letters += 1;
+    for piece in pieces {
+        let text = piece.as_ref();
+        if text.is_ascii() {
+            latin_bytes += text.len();
+            continue;
+        }
+        for character in text.chars() {
+            if character <= LAST_LATIN {
+                latin_bytes += character.len_utf8();
+            } else {
+                other_letters += 1;
+            }
         }
     }
     latin_bytes.div_ceil(4) + (2 * other_letters).div_ceil(3)
@@ -44,8 +53,9 @@ fn json_tokens(bytes: usize) -> usize {
 }
 
 /// The tokens of messages.
-pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> usize {
-    let of_message = |message: &ChatMessage| match message {
+pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage<'a>>) -> usize {
+    let file_tokens_of = |files: &[ModelFile]| files.iter().map(|file| file.tokens).sum::<usize>();
+    let of_message = |message: &ChatMessage<'_>| match message {
         ChatMessage::Assistant { text, calls, extra } => {
             let calls = calls.iter().map(|call| {
                 MESSAGE_TOKENS + text_tokens(&call.tool) + json_tokens(call.arguments.len())
@@ -53,9 +63,11 @@ pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -
             let extra = extra.as_ref().map_or(0, |extra| extra.to_string().len());
             text_tokens(text) + calls.sum::<usize>() + json_tokens(extra)
         }
-        ChatMessage::User { files, .. } | ChatMessage::ToolResult { files, .. } => {
-            let files = files.iter().map(|file| file.tokens);
-            text_tokens(&message.text()) + files.sum::<usize>()
+        ChatMessage::User { content, files } => {
+            tokens_of(content.pieces(files)) + file_tokens_of(files)
+        }
+        ChatMessage::ToolResult { content, files, .. } => {
+            tokens_of(content.pieces(&[])) + file_tokens_of(files)
         }
     };
     messages

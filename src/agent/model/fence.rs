@@ -15,6 +15,8 @@
 //! **A schedule's message** ends with a mark. The mark is part of the message, so
 //! that people see it, too.
 
+use std::borrow::Cow;
+
 use base::people::by_webhook;
 use base::secret::{base32_lower, sha256};
 use store::Memory;
@@ -68,20 +70,16 @@ pub fn is_outside(channel: &str) -> bool {
     is_untrusted(channel) || channel.starts_with(OUTSIDE_SENDER)
 }
 
-pub(crate) fn printable_name(name: &str) -> String {
-    let name: String = name
-        .trim()
-        .chars()
-        .take(NAME_CHARS)
-        .map(|character| match character {
-            plain if plain.is_alphanumeric() || " ._-@+'".contains(plain) => plain,
-            _ => '_',
-        })
-        .collect();
+pub(crate) fn printable_name(name: &str) -> Cow<'_, str> {
+    let name = name.trim();
+    let is_plain = |character: char| character.is_alphanumeric() || " ._-@+'".contains(character);
     if name.is_empty() {
-        UNKNOWN.to_owned()
+        UNKNOWN.into()
+    } else if name.len() <= NAME_CHARS && name.chars().all(is_plain) {
+        name.into()
     } else {
-        name
+        let plain = |character| if is_plain(character) { character } else { '_' };
+        name.chars().take(NAME_CHARS).map(plain).collect()
     }
 }
 
@@ -89,7 +87,7 @@ pub(crate) fn printable_name(name: &str) -> String {
 pub fn provenance(memory: &Memory) -> Option<String> {
     let speaker = memory.speaker.as_deref().map(printable_name);
     match &memory.account {
-        None => speaker,
+        None => speaker.map(Cow::into_owned),
         Some(account) => {
             let name = speaker.as_deref().unwrap_or(UNKNOWN);
             Some(by_webhook(name, &printable_name(account)))

@@ -139,7 +139,7 @@ impl<'a> Files<'a> {
 
     /// The text of a message with what is shown of its files as text, and those that are
     /// sent in the dialect's own form.
-    pub fn with<'t>(&self, message: &'t ChatMessage) -> (Cow<'t, str>, Vec<Media>) {
+    pub fn with<'t>(&self, message: &'t ChatMessage<'_>) -> (Cow<'t, str>, Vec<Media>) {
         let (mut text, mut media) = (message.text(), Vec::new());
         for (place, file) in message.files().iter().enumerate() {
             let number = place + 1;
@@ -169,7 +169,7 @@ impl<'a> Files<'a> {
     }
 
     /// The same for the result of a tool, where only a message behind it can hold media.
-    pub fn with_result<'t>(&self, result: &'t ChatMessage) -> (Cow<'t, str>, Vec<Media>) {
+    pub fn with_result<'t>(&self, result: &'t ChatMessage<'_>) -> (Cow<'t, str>, Vec<Media>) {
         let (mut content, media) = self.with(result);
         if self.profile.message_after_results {
             return (content, media);

@@ -23,18 +23,18 @@ use store::{Purpose, ToolCall, Usage};
 
 /// One message of the model's view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ChatMessage {
+pub enum ChatMessage<'a> {
     /// From a person, or from a program on behalf of one.
     User {
         /// The message, and what is shown with it.
-        content: Content,
+        content: Content<'a>,
         /// What came with it.
         files: Vec<ModelFile>,
     },
     /// From the model.
     Assistant {
         /// May be empty when the model only called tools.
-        text: String,
+        text: Cow<'a, str>,
         /// In the order in which the model wrote them.
         calls: Vec<ToolCall>,
         /// Members that the provider wants back, such as the model's thoughts.
@@ -49,7 +49,7 @@ pub enum ChatMessage {
         tool: String,
         /// The result, or what went wrong, cut to the limit of
         /// [`tool::output`](crate::tools::output).
-        content: Content,
+        content: Content<'a>,
         /// Whether the tool ran and did not fail.
         ok: bool,
         /// What the tool brought, in the order in which the content names it.
@@ -57,12 +57,12 @@ pub enum ChatMessage {
     },
 }
 
-impl ChatMessage {
+impl ChatMessage<'_> {
     /// Its text, as it is sent.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             ChatMessage::User { content, files } => content.written(files),
-            ChatMessage::Assistant { text, .. } => text.into(),
+            ChatMessage::Assistant { text, .. } => Cow::from(&**text),
             ChatMessage::ToolResult { content, .. } => content.written(&[]),
         }
     }
@@ -90,7 +90,7 @@ const ATTACHED: &str = "Files came with this message:";
 /// What a message or a result says, and what the server shows with it. Each part is put
 /// behind its fence when a request is written, and nothing is read back from that.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Content {
+pub struct Content<'a> {
     /// The summary of the turns before the first message that is shown.
     pub earlier: Option<String>,
     /// Remembered lines that are shown with it.
@@ -101,25 +101,28 @@ pub struct Content {
     /// its files.
     pub speaker: Option<String>,
     /// What was said, or the result.
-    pub text: String,
+    pub text: Cow<'a, str>,
     /// Whether that comes from outside the household.
     pub is_outside: bool,
     /// What the server tells the model of it.
     pub notes: Vec<String>,
 }
 
-impl From<String> for Content {
-    fn from(text: String) -> Content {
+impl From<String> for Content<'_> {
+    fn from(text: String) -> Self {
         Content {
-            text,
+            text: text.into(),
             ..Content::default()
         }
     }
 }
 
-impl From<&str> for Content {
-    fn from(text: &str) -> Content {
-        text.to_owned().into()
+impl<'a> From<&'a str> for Content<'a> {
+    fn from(text: &'a str) -> Self {
+        Content {
+            text: text.into(),
+            ..Content::default()
+        }
     }
 }
 
@@ -128,41 +131,44 @@ pub(crate) fn earlier_block(summary: &str) -> String {
     fenced(EARLIER_TAG, &format!("{EARLIER}\n{summary}")) + "\n"
 }
 
-impl Content {
+impl Content<'_> {
     /// The whole text for the model; these files came with it.
     fn written(&self, files: &[ModelFile]) -> Cow<'_, str> {
-        let mut text = self.earlier.as_deref().map_or(String::new(), earlier_block);
-        if let Some(lines) = &self.memories {
-            text.push_str(&fenced(MEMORIES_TAG, &format!("{MEMORIES}\n{lines}")));
-            text.push('\n');
+        let mut pieces: Vec<Cow<'_, str>> = self.pieces(files).collect();
+        match pieces.len() {
+            1 => pieces.remove(0),
+            _ => pieces.concat().into(),
         }
-        if self.is_overtaken {
-            text.push_str(&fenced(OVERTAKEN_TAG, OVERTAKEN));
-            text.push('\n');
-        }
-        let body = match &self.speaker {
-            Some(speaker) => Cow::from([speaker, " ", &self.text].concat()),
-            None => Cow::from(&self.text),
+    }
+
+    /// The same in pieces.
+    pub(crate) fn pieces(&self, files: &[ModelFile]) -> impl Iterator<Item = Cow<'_, str>> {
+        let line = |text: String| Cow::from(text + "\n");
+        let earlier = self.earlier.as_deref();
+        let memories = self.memories.as_deref();
+        let before = [
+            earlier.map(|summary| earlier_block(summary).into()),
+            memories.map(|lines| line(fenced(MEMORIES_TAG, &format!("{MEMORIES}\n{lines}")))),
+            (self.is_overtaken).then(|| line(fenced(OVERTAKEN_TAG, OVERTAKEN))),
+        ];
+        let spoken = match &self.speaker {
+            Some(speaker) => [&**speaker, " ", &self.text],
+            None => ["", "", &self.text],
         };
-        let body = if self.is_outside {
-            fenced(OUTSIDE_TAG, &body).into()
-        } else {
-            body
+        let body = match self.is_outside {
+            true => [
+                Some(fenced(OUTSIDE_TAG, &spoken.concat()).into()),
+                None,
+                None,
+            ],
+            false => spoken.map(|piece| Some(Cow::from(piece)).filter(|piece| !piece.is_empty())),
         };
+        let behind = |tag, text: &str| Cow::from(format!("\n{}", fenced(tag, text)));
         let is_named = self.speaker.is_some() && !files.is_empty();
-        if text.is_empty() && !is_named && self.notes.is_empty() {
-            return body;
-        }
-        text.push_str(&body);
-        if is_named {
-            text.push('\n');
-            text.push_str(&fenced(OUTSIDE_TAG, &named(files)));
-        }
-        for note in &self.notes {
-            text.push('\n');
-            text.push_str(&fenced(NOTE_TAG, note));
-        }
-        text.into()
+        let named = is_named.then(|| behind(OUTSIDE_TAG, &named(files)));
+        let notes = self.notes.iter().map(move |note| behind(NOTE_TAG, note));
+        let around = before.into_iter().chain(body).chain([named]);
+        around.flatten().chain(notes)
     }
 }
 
@@ -292,7 +298,7 @@ pub struct ModelRequest<'a> {
     pub system: &'a str,
     /// The conversation so far, oldest first, ending with a user message or a
     /// tool's result.
-    pub messages: &'a [ChatMessage],
+    pub messages: &'a [ChatMessage<'a>],
     /// Reads the files of the messages.
     pub files: &'a dyn FileReader,
     /// The tools that the model knows.

@@ -29,7 +29,7 @@ pub const KEY: &str = "sk-test-0123456789abcdefWXYZ";
 /// What a test asks.
 pub struct Ask {
     pub model: &'static str,
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<ChatMessage<'static>>,
     pub files: Box<dyn FileReader>,
     pub tools: Vec<ToolSpec>,
     pub may_call: bool,
@@ -177,7 +177,7 @@ impl Ask {
 
     /// Adds a reply with calls, and a result for each.
     pub fn go_on(&mut self, reply: ModelReply, result: &str, ok: bool) {
-        let results: Vec<ChatMessage> = reply
+        let results: Vec<ChatMessage<'_>> = reply
             .calls
             .iter()
             .map(|call| tool_result(&call.id, result, ok))
@@ -189,28 +189,28 @@ impl Ask {
 }
 
 /// A person's message.
-pub fn user(text: &str) -> ChatMessage {
+pub fn user(text: &str) -> ChatMessage<'static> {
     ChatMessage::User {
-        content: text.into(),
+        content: text.to_owned().into(),
         files: Vec::new(),
     }
 }
 
 /// A message of the model.
-pub fn assistant(text: &str, calls: Vec<ToolCall>, extra: Option<Value>) -> ChatMessage {
+pub fn assistant(text: &str, calls: Vec<ToolCall>, extra: Option<Value>) -> ChatMessage<'static> {
     ChatMessage::Assistant {
-        text: text.into(),
+        text: text.to_owned().into(),
         calls,
         extra,
     }
 }
 
 /// The result of a call of `light`.
-pub fn tool_result(call_id: &str, content: &str, ok: bool) -> ChatMessage {
+pub fn tool_result(call_id: &str, content: &str, ok: bool) -> ChatMessage<'static> {
     ChatMessage::ToolResult {
         call_id: call_id.to_owned(),
         tool: "light".to_owned(),
-        content: content.into(),
+        content: content.to_owned().into(),
         ok,
         files: Vec::new(),
     }

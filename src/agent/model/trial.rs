@@ -117,7 +117,7 @@ impl Trial {
         }
         let code = reference();
         messages.push(ChatMessage::Assistant {
-            text: reply.text,
+            text: reply.text.into(),
             calls: vec![call.clone()],
             extra: reply.extra,
         });
@@ -141,7 +141,7 @@ impl Trial {
     /// A reply that holds something.
     fn ask(
         &self,
-        messages: &[ChatMessage],
+        messages: &[ChatMessage<'_>],
         tools: &[ToolSpec],
         deadline: Instant,
         tried: &mut Tried,
@@ -190,7 +190,7 @@ impl Trial {
     }
 }
 
-fn user(text: String) -> ChatMessage {
+fn user(text: String) -> ChatMessage<'static> {
     ChatMessage::User {
         content: text.into(),
         files: Vec::new(),

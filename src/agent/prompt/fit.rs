@@ -53,7 +53,7 @@ pub struct Fold {
 ///
 /// The present turn is always shown. If it alone is too long, its tool results
 /// are shortened; what a person said never is.
-pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> Context {
+pub fn fit<'a>(input: &PromptInput<'a>, tool_tokens: usize, budget: TokenBudget) -> Context<'a> {
     let system = input.system();
     let beside = text_tokens(&system) + tool_tokens;
     let taken = |earlier: &Option<String>| beside + earlier.as_deref().map_or(0, earlier_tokens);
@@ -148,13 +148,13 @@ pub fn fold(
 }
 
 /// Turns of the past in one of their forms.
-struct Shown {
-    messages: Vec<ChatMessage>,
+struct Shown<'a> {
+    messages: Vec<ChatMessage<'a>>,
     /// How many of the messages are of each turn, and their tokens.
     turns: Vec<(usize, usize)>,
 }
 
-impl Shown {
+impl Shown<'_> {
     fn tokens(&self) -> usize {
         self.turns.iter().map(|(_, tokens)| tokens).sum()
     }
@@ -178,14 +178,15 @@ impl Shown {
 }
 
 /// The turns of the past, at least the oldest `shortened` with short results of tools.
-fn shown(
-    past: &[PastTurn],
+fn shown<'a>(
+    past: &'a [PastTurn],
     shortened: usize,
     budget: TokenBudget,
     zone: &Zone,
     takes: Takes,
-) -> Shown {
-    let mut messages = Vec::new();
+) -> Shown<'a> {
+    // Most turns are a question and an answer.
+    let mut messages = Vec::with_capacity(2 * past.len() + 2);
     let in_order = with_overtaken(past).enumerate();
     let turns = in_order.map(|(place, (turn, is_overtaken))| {
         let results = if turn.is_shortened || place < shortened {
@@ -212,7 +213,11 @@ fn shown(
 }
 
 /// The present turn, shortened where it alone is too long.
-fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Vec<ChatMessage> {
+fn fit_present<'a>(
+    input: &PromptInput<'a>,
+    budget: TokenBudget,
+    fixed: usize,
+) -> Vec<ChatMessage<'a>> {
     let whole = input.present(Results::Capped(MAX_RESULT_CHARS));
     if fixed + message_tokens(&whole) <= budget.tokens {
         return whole;
@@ -234,7 +239,7 @@ fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Ve
 }
 
 /// How many of the files are text.
-fn texts(messages: &[ChatMessage]) -> usize {
+fn texts(messages: &[ChatMessage<'_>]) -> usize {
     let files = messages.iter().flat_map(|message| match message {
         ChatMessage::User { files, .. } => &files[..],
         _ => &[],

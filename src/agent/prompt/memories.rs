@@ -92,7 +92,7 @@ mod tests {
                 account: Some("shop".to_owned()),
                 ..memory.clone()
             };
-            let name = speaker.map_or("unknown".to_owned(), printable_name);
+            let name = speaker.map_or("unknown".into(), printable_name);
             let shown = line(&through_webhook, MEMORY_CHARS);
             assert!(shown.starts_with("<outside "), "{shown}");
             let says_who = format!("({name} by webhook shop, 2026-11-21)\n</outside ");

@@ -20,6 +20,8 @@ pub(crate) mod memories;
 pub(crate) mod summary;
 pub(crate) mod system;
 
+use std::borrow::Cow;
+
 use super::tools::output::{MAX_RESULT_CHARS, cap_paged, cap_text, shorten};
 use crate::model::estimate::{NAMED_TOKENS, file_tokens, text_tokens};
 use crate::model::fence::{is_outside, printable_name};
@@ -68,12 +70,12 @@ pub(crate) fn waiting_note(suspended: usize) -> String {
 
 /// What one request shows the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Context {
+pub struct Context<'a> {
     /// The system prompt.
     pub system: String,
     /// The conversation, oldest first. Every call has exactly one result,
     /// before the next user message.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<ChatMessage<'a>>,
     /// How many of the oldest turns do not fit.
     pub left_out: usize,
     /// The tokens of the request, its tools included.
@@ -127,7 +129,7 @@ impl Results {
     }
 }
 
-impl PromptInput<'_> {
+impl<'a> PromptInput<'a> {
     /// The system prompt and what explains the messages' form. It is the same in every
     /// turn.
     fn system(&self) -> String {
@@ -148,13 +150,13 @@ impl PromptInput<'_> {
     }
 
     /// The messages of the present turn.
-    fn present(&self, results: Results) -> Vec<ChatMessage> {
+    fn present(&self, results: Results) -> Vec<ChatMessage<'a>> {
         self.present_as(results, |_| results)
     }
 
     /// The same, with each result cut to at most this many characters in the last
     /// round, and to one line in the earlier ones.
-    fn present_shortened(&self, last: usize) -> Vec<ChatMessage> {
+    fn present_shortened(&self, last: usize) -> Vec<ChatMessage<'a>> {
         let of_reply = |step: &Step| matches!(step, Step::Reply { .. });
         let newest = self.steps.iter().rposition(of_reply);
         self.present_as(Results::Capped(last), |round| {
@@ -166,7 +168,11 @@ impl PromptInput<'_> {
         })
     }
 
-    fn present_as(&self, of_files: Results, shown: impl Fn(usize) -> Results) -> Vec<ChatMessage> {
+    fn present_as(
+        &self,
+        of_files: Results,
+        shown: impl Fn(usize) -> Results,
+    ) -> Vec<ChatMessage<'a>> {
         let is_overtaken = self.past.iter().any(|turn| turn.id > self.turn);
         let mut content = question(self.present, self.channel, is_overtaken, self.zone);
         content.memories = memories::lines(self.memories);
@@ -190,13 +196,16 @@ fn with_overtaken(past: &[PastTurn]) -> impl Iterator<Item = (&PastTurn, bool)> 
 }
 
 /// The last reply of an earlier turn, and how the turn ended unless that is whole.
-fn closing_text(turn: &PastTurn) -> Option<String> {
+fn closing_text(turn: &PastTurn) -> Option<Cow<'_, str>> {
     let reply = turn.reply.as_ref();
     let mut text = reply.map_or("", |reply| reply.content.as_str());
-    // What it said beside its calls stands before them.
-    let with_calls = said_so_far(&turn.steps, "");
-    if turn.state != TurnState::Done || text != with_calls {
-        text = text.strip_prefix(&with_calls).unwrap_or(text).trim_start();
+    let is_whole = turn.state == TurnState::Done;
+    if !is_whole || !turn.steps.is_empty() {
+        // What it said beside its calls stands before them.
+        let with_calls = said_so_far(&turn.steps, "");
+        if !is_whole || text != with_calls {
+            text = text.strip_prefix(&with_calls).unwrap_or(text).trim_start();
+        }
     }
     let end = match (turn.state, reply.and_then(|reply| reply.finish_reason)) {
         (TurnState::Cancelled, _) => Some("[A person stopped this turn.]".to_owned()),
@@ -211,9 +220,9 @@ fn closing_text(turn: &PastTurn) -> Option<String> {
         (_, None) => None,
     };
     match (text.is_empty(), end) {
-        (true, end) => end,
-        (false, None) => Some(text.to_owned()),
-        (false, Some(end)) => Some(format!("{text}\n\n{end}")),
+        (true, end) => end.map(Cow::from),
+        (false, None) => Some(text.into()),
+        (false, Some(end)) => Some(format!("{text}\n\n{end}").into()),
     }
 }
 
@@ -243,9 +252,9 @@ pub fn said_so_far(steps: &[Step], written: &str) -> String {
 
 /// Adds the messages of an earlier turn. Its question is shortened if the turn failed and it
 /// alone takes most of a request of `most_tokens`.
-fn add_past(
-    messages: &mut Vec<ChatMessage>,
-    turn: &PastTurn,
+fn add_past<'a>(
+    messages: &mut Vec<ChatMessage<'a>>,
+    turn: &'a PastTurn,
     is_overtaken: bool,
     results: Results,
     most_tokens: usize,
@@ -255,7 +264,8 @@ fn add_past(
     let mut content = question(&turn.message, &turn.channel, is_overtaken, zone);
     if turn.state == TurnState::Failed && text_tokens(&content.text) > most_tokens / 2 {
         // It was too long for the model, or nearly.
-        content.text = cap_text(content.text, most_tokens.min(MAX_RESULT_CHARS));
+        content.text =
+            cap_text(content.text.into_owned(), most_tokens.min(MAX_RESULT_CHARS)).into();
     }
     content.memories = memories::lines(&turn.memories);
     let files = files(&turn.message.attachments, results, takes);
@@ -278,15 +288,20 @@ fn add_past(
 
 /// The message of a turn: behind who said it, and when on the household's clocks. That never
 /// changes, so that providers can cache it.
-fn question(message: &Message, channel: &str, is_overtaken: bool, zone: &Zone) -> Content {
+fn question<'a>(
+    message: &'a Message,
+    channel: &str,
+    is_overtaken: bool,
+    zone: &Zone,
+) -> Content<'a> {
     let time = zone.day_and_minute(message.created_at);
     Content {
         is_overtaken,
         speaker: Some(match &message.speaker {
-            Some(name) => format!("[{}, {time}]", printable_name(name)),
-            None => format!("[{time}]"),
+            Some(name) => ["[", &printable_name(name), ", ", &time, "]"].concat(),
+            None => ["[", &time, "]"].concat(),
         }),
-        text: message.content.clone(),
+        text: Cow::from(&message.content),
         is_outside: is_outside(channel),
         notes: (channel == SCHEDULE_CHANNEL)
             .then(|| SCHEDULE_NOTE.to_owned())
@@ -323,10 +338,10 @@ fn files(attachments: &[Attachment], shown: Results, takes: Takes) -> Vec<ModelF
 /// Adds the messages of one turn, of which this is the first; `shown` says how much of the
 /// results of the reply at this place among the steps. Notes stand in the message before
 /// them: some model APIs take no message of a user behind a result.
-fn add_turn(
-    messages: &mut Vec<ChatMessage>,
-    question: ChatMessage,
-    steps: &[Step],
+fn add_turn<'a>(
+    messages: &mut Vec<ChatMessage<'a>>,
+    question: ChatMessage<'a>,
+    steps: &'a [Step],
     takes: Takes,
     shown: impl Fn(usize) -> Results,
 ) {
@@ -342,7 +357,7 @@ fn add_turn(
                 // Nothing is left of one that was cut off and withdrawn.
                 if !calls.is_empty() || !text.trim().is_empty() {
                     messages.push(ChatMessage::Assistant {
-                        text: text.clone(),
+                        text: Cow::from(text),
                         calls: calls.iter().map(ToolCall::for_provider).collect(),
                         extra: extra.clone(),
                     });
@@ -357,7 +372,7 @@ fn add_turn(
 }
 
 /// Adds a note to the last message; behind words of the model it is a message of its own.
-fn add_note(messages: &mut Vec<ChatMessage>, note: String) {
+fn add_note(messages: &mut Vec<ChatMessage<'_>>, note: String) {
     match messages.last_mut() {
         Some(ChatMessage::User { content, .. } | ChatMessage::ToolResult { content, .. }) => {
             content.notes.push(note);
@@ -374,12 +389,12 @@ fn add_note(messages: &mut Vec<ChatMessage>, note: String) {
 
 /// One result for each call, in the order of the calls, from the steps that follow their
 /// reply. Some models give two calls of a reply one id: each result is taken once.
-fn results(
-    calls: &[ToolCall],
-    following: &[Step],
+fn results<'a>(
+    calls: &'a [ToolCall],
+    following: &'a [Step],
     takes: Takes,
     shown: Results,
-) -> impl Iterator<Item = ChatMessage> {
+) -> impl Iterator<Item = ChatMessage<'a>> {
     let of_round = |step: &&Step| !matches!(step, Step::Reply { .. });
     let mut left: Vec<&Step> = following.iter().take_while(of_round).collect();
     calls.iter().map(move |call| {
@@ -396,7 +411,7 @@ fn results(
                 ..
             }) => {
                 let content = Content {
-                    text: result_text(content, *page, shown),
+                    text: result_text(content, *page, shown).into(),
                     is_outside: *outside,
                     ..Content::default()
                 };

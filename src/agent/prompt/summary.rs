@@ -84,7 +84,7 @@ fn turn_text(turn: &PastTurn, is_overtaken: bool, zone: &Zone) -> String {
         }
     }
     if let Some(text) = closing_text(turn) {
-        let text = cap_text(text, MESSAGE_CHARS);
+        let text = cap_text(text.into_owned(), MESSAGE_CHARS);
         lines.push(format!("Assistant: {text}"));
     }
     lines.join("\n")

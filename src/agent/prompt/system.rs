@@ -99,7 +99,7 @@ impl SystemPrompt<'_> {
         let mut names: Vec<String> = named
             .map(|(name, role)| match role {
                 UserRole::Admin => format!("{} (admin)", printable_name(name)),
-                _ => printable_name(name),
+                _ => printable_name(name).into_owned(),
             })
             .collect();
         if self.people.len() > MOST_PEOPLE {

@@ -1,7 +1,7 @@
 //! Messages, turns and steps for tests.
 
-use super::PromptInput;
-use crate::model::Takes;
+use super::{Context, PromptInput};
+use crate::model::{ChatMessage, Content, Takes};
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
@@ -64,6 +64,48 @@ pub fn input<'a>(zone: &'a Zone, past: &'a [PastTurn], present: &'a Message) -> 
         steps: &[],
         channel: HOME,
         takes: Takes::default(),
+    }
+}
+
+/// The same, of its own.
+pub fn owned(context: Context<'_>) -> Context<'static> {
+    let own = |content: Content<'_>| Content {
+        earlier: content.earlier,
+        memories: content.memories,
+        is_overtaken: content.is_overtaken,
+        speaker: content.speaker,
+        text: content.text.into_owned().into(),
+        is_outside: content.is_outside,
+        notes: content.notes,
+    };
+    let messages = context.messages.into_iter().map(|message| match message {
+        ChatMessage::User { content, files } => {
+            let content = own(content);
+            ChatMessage::User { content, files }
+        }
+        ChatMessage::Assistant { text, calls, extra } => {
+            let text = text.into_owned().into();
+            ChatMessage::Assistant { text, calls, extra }
+        }
+        ChatMessage::ToolResult {
+            call_id,
+            tool,
+            content,
+            ok,
+            files,
+        } => ChatMessage::ToolResult {
+            call_id,
+            tool,
+            content: own(content),
+            ok,
+            files,
+        },
+    });
+    Context {
+        messages: messages.collect(),
+        system: context.system,
+        left_out: context.left_out,
+        tokens: context.tokens,
     }
 }
 

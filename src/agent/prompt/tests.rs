@@ -17,7 +17,7 @@ fn build(
     steps: &[Step],
     channel: &str,
     tokens: usize,
-) -> Context {
+) -> Context<'static> {
     let zone = utc();
     let input = PromptInput {
         system_prompt,
@@ -31,12 +31,12 @@ fn build(
         turns: 1_000,
         past: usize::MAX,
     };
-    fit(&input, 0, budget)
+    owned(fit(&input, 0, budget))
 }
 
 /// The messages in a short form: `u:`, `a:` with `+tool#id` for each call, and
 /// `r:` or, failed, `f:` with tool and id.
-fn short(context: &Context) -> Vec<String> {
+fn short(context: &Context<'_>) -> Vec<String> {
     context
         .messages
         .iter()
@@ -151,7 +151,7 @@ fn an_overtaken_turn_stands_where_it_is_answered_and_says_so() {
             turns: 100,
             past: usize::MAX,
         };
-        fit(&input, 0, budget)
+        owned(fit(&input, 0, budget))
     };
     let switch = || vec![calls("", &[("1", "switch")]), result("1", true, "done")];
     let one = || numbered(1, "one", vec![], Some("1"));

@@ -2,8 +2,8 @@
 //!
 //! Messages stay on disk whole: only the model's view of them is folded.
 
+use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::asker::Asker;
@@ -24,7 +24,7 @@ use base::error::Result;
 use base::ids::{AudienceId, MemoryId, TurnId};
 use base::people::UserRole;
 use config::Permission;
-use store::{Memory, Message, Past, Purpose, ShownAs, Step, Vector, WantedPast};
+use store::{Memory, Message, Past, Purpose, ShownAs, Step, Vector, WantedPast, show_name};
 
 /// Most sources of text from outside that a question names.
 const MOST_SOURCES: usize = 3;
@@ -97,7 +97,7 @@ struct View {
     /// Whether the choice depends on what the message means.
     wants_vector: bool,
     people: Vec<(String, UserRole)>,
-    /// The message, with what its speaker is called.
+    /// The message; its speaker bears the display name.
     present: Message,
 }
 
@@ -114,8 +114,7 @@ impl View {
         let audience = seen.audience_of(turn)?.unwrap_or(turn.audience_id);
         let asker = Asker::of(run, &seen)?;
         let access = Access::of(&asker, run);
-        let mut past = seen.past(turn.conversation_id, &wanted(budget, access.recall, false))?;
-        let names = seen.display_names()?;
+        let past = seen.past(turn.conversation_id, &wanted(budget, access.recall, false))?;
         let (mut memories, mut is_chosen, mut wants_vector) = (Vec::new(), false, false);
         if access.recall && (run.is_resumed || !may_choose) {
             memories = seen.shown_memories(turn.id)?;
@@ -141,25 +140,11 @@ impl View {
                 memories = seen.relevant_memories(message, vector.as_ref(), &shown, share)?;
             }
         }
-        let shown = |name: &Option<String>| names.get(name.as_ref()?).cloned();
         for memory in &mut memories {
-            memory.speaker = shown(&memory.speaker).or(memory.speaker.take());
-        }
-        if past
-            .turns
-            .iter()
-            .any(|turn| shown(&turn.message.speaker).is_some())
-        {
-            for turn in Arc::make_mut(&mut past.turns) {
-                let message = &mut turn.message;
-                message.speaker = shown(&message.speaker).or(message.speaker.take());
-                for memory in &mut turn.memories {
-                    memory.speaker = shown(&memory.speaker).or(memory.speaker.take());
-                }
-            }
+            show_name(&mut memory.speaker, &past.names);
         }
         let mut present = run.message.clone();
-        present.speaker = shown(&present.speaker).or(present.speaker);
+        show_name(&mut present.speaker, &past.names);
         let people = match turn.account {
             // Whoever gets the reply may be anybody.
             Some(_) => Vec::new(),
@@ -203,7 +188,7 @@ pub struct History<'a> {
     memories: Vec<Memory>,
     system_prompt: String,
     /// The uncorrected estimate of the newest context.
-    sent: usize,
+    sent: Cell<usize>,
 }
 
 impl<'a> History<'a> {
@@ -269,13 +254,13 @@ impl<'a> History<'a> {
             past: view.past,
             present: view.present,
             memories: view.memories,
-            sent: 0,
+            sent: Cell::new(0),
         })
     }
 
     /// The next request's content, after these steps of the present turn and with these
     /// tools.
-    pub fn context(&mut self, steps: &[Step], tools: &[ToolSpec]) -> Context {
+    pub fn context<'t>(&'t self, steps: &'t [Step], tools: &[ToolSpec]) -> Context<'t> {
         let is_routine = self.run.purpose() == Purpose::Routine;
         let input = PromptInput {
             system_prompt: &self.system_prompt,
@@ -295,7 +280,7 @@ impl<'a> History<'a> {
             takes: self.takes(),
         };
         let context = fit(&input, tool_tokens(tools), self.token_budget());
-        self.sent = context.tokens;
+        self.sent.set(context.tokens);
         context
     }
 
@@ -331,7 +316,7 @@ impl<'a> History<'a> {
 
     /// Whether the past is to be folded after a reply of this many tokens.
     pub fn is_long(&self, reply_tokens: u64) -> bool {
-        let tokens = self.sent + reply_tokens as usize;
+        let tokens = self.sent.get() + reply_tokens as usize;
         let past = &self.past;
         let is_long = past.has_hidden
             || past.has_more
@@ -435,7 +420,7 @@ impl<'a> History<'a> {
     /// it counted (0 if it did not count).
     pub fn answered(&mut self, counted: u64) {
         let (learned, model) = (self.model.learned(), self.model.model);
-        learned.learn_count(model, self.sent, counted);
+        learned.learn_count(model, self.sent.get(), counted);
         if std::mem::take(&mut self.hides_window) {
             // It was the length, then.
             let now = self.run.clock.monotonic();
@@ -463,7 +448,7 @@ impl<'a> History<'a> {
 
     /// The tokens of the newest context, as the provider counts them.
     fn tokens_sent(&self) -> usize {
-        (self.sent as f64 * self.factor()) as usize
+        (self.sent.get() as f64 * self.factor()) as usize
     }
 
     /// Most tokens of a request, as the provider counts them.

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use crate::model::budget;
 use crate::model::servers::Candidate;
 use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
-use crate::prompt::{Context, tells_nothing, waiting_note};
 pub use crate::prompt::{cut_by, said_so_far};
+use crate::prompt::{tells_nothing, waiting_note};
 use crate::tools::wording::Wording;
 use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
 use asker::{Asker, is_from_outside};
@@ -421,14 +421,14 @@ impl<'a> TurnLoop<'a, '_> {
             of_model = self.choose_tools(history)?;
             tools = &of_model;
         }
-        let mut refused: Option<(ProviderError, Context)> = None;
+        // What it called too long, and the tokens of that.
+        let mut refused: Option<(ProviderError, usize)> = None;
         loop {
+            self.follow_audience(history)?;
             let context = history.context(&self.steps, tools);
-            if self.follow_audience(history)? {
-                continue;
-            }
+            let sent = context.tokens;
             if let Some((error, earlier)) = &refused
-                && *earlier == context
+                && sent >= *earlier
             {
                 return Ok(Err(error.clone()));
             }
@@ -501,7 +501,7 @@ impl<'a> TurnLoop<'a, '_> {
                         run.turn.id,
                         model.model
                     );
-                    refused = Some((error, context));
+                    refused = Some((error, sent));
                 }
                 answer => return Ok(answer),
             }

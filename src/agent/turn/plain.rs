@@ -28,7 +28,7 @@ pub struct PlainRequest<'a> {
     /// The program's own system prompt.
     pub system: &'a str,
     /// All that was said, the question last.
-    pub messages: &'a [ChatMessage],
+    pub messages: &'a [ChatMessage<'a>],
     /// Their files.
     pub files: &'a BroughtFiles,
     /// The program's tools, which it runs itself.

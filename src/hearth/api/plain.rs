@@ -96,7 +96,7 @@ struct PlainChat {
     /// System messages, joined.
     system: String,
     /// The others.
-    messages: Vec<ChatMessage>,
+    messages: Vec<ChatMessage<'static>>,
     /// The files that came since the last reply. Earlier ones are only marked.
     files: BroughtFiles,
 }
@@ -133,9 +133,11 @@ impl PlainChat {
                         newest.clear();
                     }
                     called.clone_from(&calls);
-                    let extra = None;
-                    chat.messages
-                        .push(ChatMessage::Assistant { text, calls, extra });
+                    chat.messages.push(ChatMessage::Assistant {
+                        text: text.into(),
+                        calls,
+                        extra: None,
+                    });
                 }
                 Role::Tool => {
                     let named = |call: &ToolCall| match (&id, &tool) {
@@ -173,7 +175,8 @@ impl PlainChat {
         match chat.messages.last_mut() {
             // A reply that the model is to finish. Some services refuse white space at its end.
             Some(ChatMessage::Assistant { text, calls, .. }) if calls.is_empty() => {
-                text.truncate(text.trim_end().len());
+                let length = text.trim_end().len();
+                text.to_mut().truncate(length);
                 Ok(chat)
             }
             Some(ChatMessage::User { .. } | ChatMessage::ToolResult { .. }) => Ok(chat),

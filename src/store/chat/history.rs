@@ -14,6 +14,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::query::{length, row, value};
 use crate::home::forgetting;
 use crate::home::memories::Memory;
+use crate::people::users::{DisplayNames, display_names, show_name};
 use crate::sight::audience;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Seen, Sight, Viewer};
@@ -76,6 +77,9 @@ pub struct Past {
     pub has_outside_text: bool,
     /// The tokens of a request for which the conversation was folded last; 0 if it was not.
     pub folded_for: usize,
+    /// What people are called who have a display name, by their names: the speakers of the
+    /// turns bear them.
+    pub names: DisplayNames,
 }
 
 /// What is read of the past.
@@ -104,6 +108,7 @@ const MOST_STEPS: i64 = 10_000;
 impl Snapshot<'_> {
     /// The history of a conversation: the summary, and of the turns that have ended since
     /// the newest `most_turns` (at most 1,000), those that are hidden only if asked for.
+    /// Their speakers bear their display names.
     /// The memories that were shown with them are those that are seen.
     ///
     /// Reading stops at the turn whose text exceeds `most_bytes` in total: it and
@@ -228,6 +233,7 @@ struct ReadFor {
     shortened: i64,
     /// What is seen of the memories, if they are read.
     seen: Option<(Seen, Option<String>)>,
+    names: DisplayNames,
 }
 
 /// Reads a past; of the turns, only what is new since `kept`, if that is still right. Returns
@@ -250,7 +256,9 @@ fn read_past(
         shortened: view.shortened,
         rewrites: view.rewrites,
         seen: wanted.with_memories.then(|| sight.scope()),
+        names: display_names(connection)?,
     };
+    let names = &read_for.names;
     let most_turns = wanted.most_turns.min(MOST_TURNS);
     let known = kept.filter(|kept| {
         let fits = kept.bytes <= wanted.most_bytes && kept.turns.len() <= most_turns;
@@ -304,6 +312,10 @@ fn read_past(
         if has_memories && wanted.with_memories {
             turn.memories = shown::of_turn(connection, sight, turn.id)?;
         }
+        show_name(&mut turn.message.speaker, names);
+        for memory in &mut turn.memories {
+            show_name(&mut memory.speaker, names);
+        }
         turn.is_shortened = ended <= view.shortened;
         until = until.max(ended);
         new.push(turn);
@@ -316,6 +328,7 @@ fn read_past(
     // Nobody else has it, unless a turn of this conversation still runs.
     Arc::make_mut(&mut turns).append(&mut new);
     let is_all = !has_more && left > 0 && !wanted.with_hidden;
+    let names = read_for.names.clone();
     let kept = is_all.then(|| KeptPast {
         bytes: wanted.most_bytes - left,
         read_for,
@@ -330,6 +343,7 @@ fn read_past(
         suspended: view.suspended as usize,
         has_outside_text: view.has_outside_text,
         folded_for: usize::try_from(view.folded_for).unwrap_or_default(),
+        names,
     };
     Ok((past, kept))
 }

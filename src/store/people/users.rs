@@ -52,6 +52,24 @@ const PEOPLE: &str = "SELECT * FROM users u \
              ON other.audience_id = own.audience_id \
          WHERE own.user_id = ?1 AND other.user_id = u.id)) ORDER BY folded_name LIMIT 10000";
 
+/// What people are called who have a display name, by their names.
+pub type DisplayNames = BTreeMap<String, String>;
+
+pub(crate) fn display_names(connection: &Connection) -> Outcome<DisplayNames> {
+    let sql = "SELECT name, display_name FROM users WHERE display_name IS NOT NULL";
+    let named = rows(connection, sql, params![], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    Ok(named.into_iter().collect())
+}
+
+/// Puts what somebody is called in the place of their name.
+pub fn show_name(speaker: &mut Option<String>, names: &DisplayNames) {
+    if let Some(name) = speaker.as_ref().and_then(|name| names.get(name)) {
+        *speaker = Some(name.clone());
+    }
+}
+
 impl Snapshot<'_> {
     /// The people of whom a viewer may know; of whom a guest sees what a conversation shared with
     /// them shows.
@@ -76,13 +94,9 @@ impl Snapshot<'_> {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn display_names(&self) -> Result<BTreeMap<String, String>> {
+    pub fn display_names(&self) -> Result<DisplayNames> {
         let (connection, _) = self.parts();
-        let sql = "SELECT name, display_name FROM users WHERE display_name IS NOT NULL";
-        let named = rows(connection, sql, params![], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        Ok(named.into_iter().collect())
+        Ok(display_names(connection)?)
     }
 
     /// The people of the household by what they are called, guests not among them, for a viewer who sees

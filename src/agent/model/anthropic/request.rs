@@ -137,7 +137,7 @@ struct Tool<'a> {
 
 /// The tools that earlier replies called, when none is offered now: the API refuses
 /// calls without any description of a tool.
-fn tools_called(messages: &[ChatMessage]) -> Vec<Tool<'_>> {
+fn tools_called<'t>(messages: &'t [ChatMessage<'_>]) -> Vec<Tool<'t>> {
     let calls = messages.iter().filter_map(|message| match message {
         ChatMessage::Assistant { calls, .. } => Some(calls),
         _ => None,

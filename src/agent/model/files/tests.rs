@@ -43,7 +43,7 @@ pub fn image(id: i64) -> ModelFile {
     file(id, "a.png", "image/png", 1)
 }
 
-pub fn with(message: ChatMessage, added: Vec<ModelFile>) -> ChatMessage {
+pub fn with(message: ChatMessage<'static>, added: Vec<ModelFile>) -> ChatMessage<'static> {
     match message {
         ChatMessage::User { content, .. } => ChatMessage::User {
             content,
@@ -191,7 +191,7 @@ fn each_dialect_has_its_form() {
 
 /// The images of these sizes that are within the bound.
 fn kept(sizes: &[u64]) -> Vec<usize> {
-    let messages: Vec<ChatMessage> = sizes
+    let messages: Vec<ChatMessage<'_>> = sizes
         .iter()
         .zip(0..)
         .map(|(bytes, id)| with(user(""), vec![file(id, "a.png", "image/png", *bytes)]))

@@ -78,7 +78,7 @@ enum Answer {
     Call(String, String),
 }
 
-fn answer(messages: &[ChatMessage], tools: &[ToolSpec], words: Words) -> Answer {
+fn answer(messages: &[ChatMessage<'_>], tools: &[ToolSpec], words: Words) -> Answer {
     let newest = messages
         .iter()
         .enumerate()
@@ -99,7 +99,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec], words: Words) -> Answer 
         .map_while(|message| match message {
             ChatMessage::ToolResult {
                 tool, content, ok, ..
-            } => Some((tool.as_str(), content.text.as_str(), *ok)),
+            } => Some((tool.as_str(), &*content.text, *ok)),
             _ => None,
         })
         .collect();
@@ -136,7 +136,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec], words: Words) -> Answer 
 
 /// What somebody asks for. The message of a schedule, which has a note, ends with a paragraph
 /// of the server's.
-fn said(content: &Content) -> &str {
+fn said<'t>(content: &'t Content<'_>) -> &'t str {
     let prompt = content.text.rsplit_once("\n\n").map(|(prompt, _)| prompt);
     prompt
         .filter(|_| !content.notes.is_empty())
@@ -266,7 +266,7 @@ fn is_memory_id(word: &str) -> bool {
     word.parse::<base::ids::MemoryId>().is_ok()
 }
 
-fn repeat(earlier: &[ChatMessage], words: Words) -> String {
+fn repeat(earlier: &[ChatMessage<'_>], words: Words) -> String {
     let said = earlier.iter().rev().find_map(|message| match message {
         ChatMessage::User { content, .. } => Some(said(content)),
         _ => None,

@@ -30,14 +30,14 @@ fn tools() -> Vec<ToolSpec> {
     .to_vec()
 }
 
-fn user(text: &str) -> ChatMessage {
+fn user(text: &str) -> ChatMessage<'_> {
     ChatMessage::User {
         content: text.into(),
         files: Vec::new(),
     }
 }
 
-fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
+fn result<'t>(tool: &str, content: &'t str, ok: bool) -> ChatMessage<'t> {
     ChatMessage::ToolResult {
         call_id: "1".to_owned(),
         tool: tool.to_owned(),
@@ -47,7 +47,7 @@ fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
     }
 }
 
-fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
+fn answer(messages: &[ChatMessage<'_>], tools: &[ToolSpec]) -> Answer {
     super::answer(messages, tools, Words::ENGLISH)
 }
 

@@ -120,7 +120,7 @@ fn with_images(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
 /// A message; adds what a result brings to `of_results`: templates of models show images
 /// of a person's messages alone.
 fn message_of<'a>(
-    message: &'a ChatMessage,
+    message: &'a ChatMessage<'a>,
     context: &RequestContext<'_>,
     of_results: &mut Vec<Media>,
 ) -> RequestMessage<'a> {
@@ -130,7 +130,7 @@ fn message_of<'a>(
             with_images(text, media)
         }
         ChatMessage::Assistant { text, calls, extra } if calls.is_empty() && extra.is_none() => {
-            RequestMessage::text("assistant", text)
+            RequestMessage::text("assistant", &**text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             let mut said = json!({ "role": "assistant", "content": text });

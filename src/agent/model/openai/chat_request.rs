@@ -186,7 +186,7 @@ fn with_media(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
 
 /// A message; adds what a result brings and cannot hold to `of_results`.
 fn message_of<'a>(
-    message: &'a ChatMessage,
+    message: &'a ChatMessage<'a>,
     context: &RequestContext<'_>,
     of_results: &mut Vec<Media>,
 ) -> RequestMessage<'a> {
@@ -200,7 +200,7 @@ fn message_of<'a>(
         ChatMessage::Assistant { text, calls, extra }
             if calls.is_empty() && extra.is_none() && !takes_thoughts =>
         {
-            RequestMessage::text("assistant", text)
+            RequestMessage::text("assistant", &**text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             // An empty content, not null or absent: the one form that all servers take.

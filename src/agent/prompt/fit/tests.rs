@@ -33,7 +33,7 @@ fn budget(tokens: usize) -> TokenBudget {
 
 /// Fails unless every call has exactly one result, in order, before anything
 /// else is said.
-fn assert_paired(messages: &[ChatMessage]) {
+fn assert_paired(messages: &[ChatMessage<'_>]) {
     let mut open: VecDeque<&str> = VecDeque::new();
     for message in messages {
         match message {
@@ -54,7 +54,7 @@ fn assert_paired(messages: &[ChatMessage]) {
     assert!(open.is_empty(), "an orphaned call");
 }
 
-fn results(messages: &[ChatMessage]) -> Vec<usize> {
+fn results(messages: &[ChatMessage<'_>]) -> Vec<usize> {
     let sizes = messages.iter().filter_map(|message| match message {
         ChatMessage::ToolResult { .. } => Some(message.text().len()),
         _ => None,
@@ -63,7 +63,7 @@ fn results(messages: &[ChatMessage]) -> Vec<usize> {
 }
 
 /// How many turns are left out, and how many results are shown in short.
-fn left_out_and_short(fitted: &Context) -> (usize, usize) {
+fn left_out_and_short(fitted: &Context<'_>) -> (usize, usize) {
     assert_paired(&fitted.messages);
     let sizes = results(&fitted.messages);
     let short = sizes.iter().filter(|size| **size < 200).count();
@@ -300,7 +300,7 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
         let shown: Vec<&str> = messages
             .iter()
             .filter_map(|message| match message {
-                ChatMessage::User { content, .. } => Some(content.text.as_str()),
+                ChatMessage::User { content, .. } => Some(&*content.text),
                 _ => None,
             })
             .map(|text| text.split(' ').next().unwrap())
@@ -352,7 +352,7 @@ fn attachment(name: &str, media_type: &str, bytes: u64) -> Attachment {
 }
 
 /// Which of the files are only named.
-fn folded(messages: &[ChatMessage]) -> Vec<bool> {
+fn folded(messages: &[ChatMessage<'_>]) -> Vec<bool> {
     let files = messages.iter().filter_map(|message| match message {
         ChatMessage::User { files, .. } => Some(files),
         _ => None,
@@ -407,7 +407,7 @@ fn results_and_questions_stay_as_they_were_sent() {
     let (utc, now) = (utc(), asked("now"));
     let shown = |turn: &PastTurn, tokens: usize| {
         let past = std::slice::from_ref(turn);
-        fit(&input(&utc, past, &now), 0, budget(tokens)).messages
+        owned(fit(&input(&utc, past, &now), 0, budget(tokens))).messages
     };
     let long = "word ".repeat(1_000);
     let with = |most| {
