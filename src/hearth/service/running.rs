@@ -204,11 +204,7 @@ impl Service {
             .store
             .is_untitled(conversation, message)
             .and_then(|is| {
-                let title = if is {
-                    turn::title(&run, reply)?
-                } else {
-                    None
-                };
+                let title = if is { turn::title(&run, reply)? } else { None };
                 let Some(title) = title else { return Ok(()) };
                 if let Some(readers) = self.store.give_title(conversation, message, &title)? {
                     self.hub.publish_title(conversation, readers, title);

@@ -178,13 +178,24 @@ fn a_summary_that_keeps_failing_is_tried_less_and_less_until_another_model_answe
     let mut client = home.admin();
     let conversation = client.chat("number 0")["conversation_id"].clone();
     let mut number = 0;
-    while model.requests().iter().filter(|one| is_summary(one)).count() < 4 {
+    while model
+        .requests()
+        .iter()
+        .filter(|one| is_summary(one))
+        .count()
+        < 4
+    {
         number += 1;
         assert!(number < 100, "it is not tried again");
         say(&mut client, &conversation, &format!("number {number}"));
     }
     let requests = model.requests();
-    let replies = |end: usize| requests[..end].iter().filter(|one| !is_summary(one)).count();
+    let replies = |end: usize| {
+        requests[..end]
+            .iter()
+            .filter(|one| !is_summary(one))
+            .count()
+    };
     let tried: Vec<usize> = (0..requests.len())
         .filter(|place| is_summary(&requests[*place]))
         .map(replies)
