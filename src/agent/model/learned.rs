@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::server_capabilities::ServerCapabilities;
-use base::ids::AttachmentId;
+use base::ids::{AttachmentId, ConversationId};
 use base::sync::lock;
 
 /// Models that are remembered.
@@ -17,6 +17,10 @@ pub const LASTING: Duration = Duration::from_secs(24 * 60 * 60);
 pub const BRIEF: Duration = Duration::from_secs(60);
 /// Files of a model that are remembered.
 const FILES: usize = 1_000;
+/// Conversations of a model that are remembered because it could not sum them up.
+const UNSUMMARISED: usize = 1_000;
+/// After how many replies a summary is tried again that failed: twice as many each time.
+const WAIT: (u32, u32) = (4, 64);
 /// Smaller estimates say little: the fixed cost of a request outweighs them.
 const MIN_ESTIMATE: usize = 256;
 /// A count that is further off than this does not cover the whole request, but for
@@ -44,6 +48,9 @@ struct Lessons {
     /// Most tokens of a request after it refused a longer one, and what was taken for its
     /// window then.
     ceiling: Option<(Instant, (usize, usize))>,
+    /// Conversations of which it gave no summary: for how many replies that is not tried
+    /// again, and how many of them are left.
+    unsummarised: BTreeMap<ConversationId, (Instant, (u32, u32))>,
 }
 
 /// What a server has said of a model's window.
@@ -227,6 +234,38 @@ impl Learned {
             lessons.ceiling = Some((now, (tokens, window)));
         });
     }
+
+    /// Whether a model may be asked for a summary after this reply of a conversation. After it
+    /// gave none, some replies pass first.
+    pub fn may_summarise(&self, model: &str, id: ConversationId, now: Instant) -> bool {
+        let mut may = true;
+        self.change(model, |lessons| {
+            let Some((at, (_, left))) = lessons.unsummarised.get_mut(&id) else {
+                return;
+            };
+            *left = left.saturating_sub(1);
+            may = *left == 0 || lasting(Some((*at, ())), now).is_none();
+        });
+        may
+    }
+
+    /// Remembers whether a model gave a summary of a conversation.
+    pub fn learn_summary(&self, model: &str, id: ConversationId, is_given: bool, now: Instant) {
+        if is_given {
+            return self.change(model, |lessons| {
+                lessons.unsummarised.remove(&id);
+            });
+        }
+        self.learn_of(model, |lessons| {
+            let waits = &mut lessons.unsummarised;
+            let before = waits.remove(&id);
+            if waits.len() >= UNSUMMARISED {
+                waits.clear();
+            }
+            let wait = lasting(before, now).map_or(WAIT.0, |(last, _)| WAIT.1.min(2 * last));
+            waits.insert(id, (now, (wait, wait)));
+        });
+    }
 }
 
 #[cfg(test)]
@@ -263,6 +302,31 @@ mod tests {
         }
         assert_eq!(learned.factor("other"), 1.0);
         assert_eq!(learned.ceiling("other", 8_192, now), None);
+    }
+
+    #[test]
+    fn a_summary_that_fails_again_waits_twice_as_long() {
+        let (learned, now) = (Learned::default(), Instant::now());
+        let [id, other] = [7, 8].map(ConversationId::from);
+        let replies_until = |now| {
+            let asked = (1..).find(|_| learned.may_summarise("m", id, now));
+            asked.unwrap()
+        };
+        assert_eq!(replies_until(now), 1);
+        for wait in [4, 8, 16, 32, 64, 64] {
+            learned.learn_summary("m", id, false, now);
+            assert!(learned.may_summarise("m", other, now) && learned.may_summarise("n", id, now));
+            assert_eq!(replies_until(now), wait);
+        }
+        learned.learn_summary("m", id, false, now);
+        assert_eq!(replies_until(now + LASTING), 1);
+        learned.learn_summary("m", id, true, now);
+        assert_eq!(replies_until(now), 1);
+        for number in 0..3_000 {
+            learned.learn_summary("m", number.into(), false, now);
+        }
+        let kept = learned.of("m", |lessons| lessons.unsummarised.len());
+        assert!(kept <= UNSUMMARISED, "{kept}");
     }
 
     #[test]

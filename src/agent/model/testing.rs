@@ -140,6 +140,18 @@ impl Ask {
         (reply, heard)
     }
 
+    /// The thoughts that come with the reply.
+    pub fn thoughts(&self, provider: &dyn Provider) -> String {
+        let mut thoughts = String::new();
+        let reply = provider.complete(&self.request(), &mut |piece| {
+            if let Heard::Thought(thought) = piece {
+                thoughts.push_str(thought);
+            }
+        });
+        assert!(!reply.unwrap().text.contains(&thoughts), "{thoughts}");
+        thoughts
+    }
+
     /// The reply.
     pub fn reply(&self, provider: &dyn Provider) -> ModelReply {
         self.of(provider).0.unwrap()

@@ -3,7 +3,7 @@
 //!
 //! A summary costs one model call, which nobody waits for but the next message. It frees
 //! about half of the budget, so that most turns need none. Until there is one, the model is
-//! told that older messages are missing; the call is made again later.
+//! told that older messages are missing; the call is made again after some replies.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,18 +17,15 @@ use crate::prompt::fit;
 use crate::prompt::summary;
 use base::error::Result;
 use config::OFFLINE;
-use store::{Past, Purpose, Usage};
+use store::{Past, Purpose};
 
-/// After how many replies a summary is tried again that failed.
-const RETRY_AFTER: usize = 4;
-
-/// Folds the past of the conversation of a turn that has ended, as far as it is too long;
-/// returns what that cost. Ends at the deadline of the run at the latest, or when the
-/// turn's [`Cancel`](net::cancel::Cancel) is cancelled.
+/// Folds the past of the conversation of a turn that has ended, as far as it is too long. Ends
+/// at the deadline of the run at the latest, or when the turn's
+/// [`Cancel`](net::cancel::Cancel) is cancelled.
 ///
 /// # Errors
 /// When the database fails.
-pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
+pub fn fold(run: &TurnContext<'_>) -> Result<()> {
     let config = &run.assistant.config;
     let (store, conversation) = (run.store, run.turn.conversation_id);
     // First: one that is forgotten while the rest is read is noticed when it is saved.
@@ -65,10 +62,14 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
         }
     }
     let has_hidden = past.has_hidden || folded.is_some_and(|folded| folded.hidden > 0);
-    let is_due = folded.is_some() || past.turns.len().is_multiple_of(RETRY_AFTER);
     // The offline model answers from rules and cannot summarise.
-    if !has_hidden || !is_due || config.provider == OFFLINE {
-        return Ok(Usage::default());
+    if !has_hidden || config.provider == OFFLINE {
+        return Ok(());
+    }
+    let asked = run.assistant.servers.preferred(run.side_model());
+    let (learned, now) = (asked.learned(), run.clock.monotonic());
+    if !learned.may_summarise(asked.model, conversation, now) {
+        return Ok(());
     }
     let shown = past
         .turns
@@ -79,11 +80,12 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     let count = count.unwrap_or(hidden.turns.len());
     Arc::make_mut(&mut hidden.turns).truncate(count);
     let Some(last) = hidden.turns.last().map(|turn| turn.id) else {
-        return Ok(Usage::default());
+        return Ok(());
     };
     let began = Instant::now();
-    let mut usage = Usage::default();
-    if let Some(text) = summarise(run, &history, &hidden, &mut usage)? {
+    let summary = summarise(run, &history, &hidden)?;
+    learned.learn_summary(asked.model, conversation, summary.is_some(), now);
+    if let Some(text) = summary {
         let took = began.elapsed().as_millis();
         log::info!(
             "{}: {} older turns were summarised in {took} ms",
@@ -92,7 +94,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
         );
         store.save_summary(conversation, last, &text, audience, forgotten)?;
     }
-    Ok(usage)
+    Ok(())
 }
 
 /// Asks the model for a summary; none if it gave none.
@@ -100,7 +102,6 @@ fn summarise(
     run: &TurnContext<'_>,
     history: &History<'_>,
     hidden: &Past,
-    usage: &mut Usage,
 ) -> Result<Option<String>> {
     let earlier = hidden.summary.as_ref();
     let text = |model: Candidate<'_>| {
@@ -116,6 +117,6 @@ fn summarise(
             &run.assistant.zone,
         )
     };
-    let reply = question::ask(run, summary::INSTRUCTIONS, &text, Purpose::Summary, usage)?;
+    let reply = question::ask(run, summary::INSTRUCTIONS, &text, Purpose::Summary)?;
     Ok(reply.and_then(|text| summary::cleaned(&text)))
 }

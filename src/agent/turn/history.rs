@@ -219,7 +219,7 @@ impl<'a> History<'a> {
             run.store.unfold(run.turn.conversation_id)?;
             view = View::read(run, budget, may_choose, None)?;
         }
-        if let Some(last) = cold(run, &view.past).filter(|_| may_choose && !run.is_resumed) {
+        if let Some(last) = cold(run, &view.past).filter(|_| may_choose) {
             // It has to be read as new in any case: the shorter, the cheaper, and later too.
             let conversation = run.turn.conversation_id;
             run.store.fold(conversation, None, Some(last), budget);

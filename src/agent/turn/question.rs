@@ -11,8 +11,8 @@ use base::error::{Error, Result};
 use base::language::Words;
 use store::{Purpose, Snapshot, Usage};
 
-/// Asks for a text with what `text` makes for the model that is asked, and adds what it cost
-/// to `usage`. None if the model gave none, or the budget is used up; the log says why the text is missing.
+/// Asks for a text with what `text` makes for the model that is asked, and notes what that cost.
+/// None if the model gave none, or the budget is used up; the log says why the text is missing.
 ///
 /// # Errors
 /// When the database fails.
@@ -21,7 +21,6 @@ pub fn ask(
     instructions: &str,
     text: &dyn Fn(Candidate<'_>) -> String,
     purpose: Purpose,
-    usage: &mut Usage,
 ) -> Result<Option<String>> {
     let config = &run.assistant.config;
     let now = run.clock.now();
@@ -60,7 +59,9 @@ pub fn ask(
     let answer = run.assistant.servers.ask(run.side_model(), ask)?;
     match answer {
         Ok(reply) => {
-            usage.add(reply.usage);
+            let model = reply.model.as_ref().unwrap_or(run.side_model());
+            run.store
+                .note_usage(run.turn.id, reply.usage, model, purpose);
             Ok(Some(reply.text))
         }
         Err(ProviderError::Cancelled) => Ok(None),

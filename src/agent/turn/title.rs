@@ -8,7 +8,7 @@ use base::error::Result;
 use base::reply::Surface;
 use base::visible::label;
 use config::OFFLINE;
-use store::{Purpose, Usage};
+use store::Purpose;
 
 const INSTRUCTIONS: &str = "\
 You name conversations. Write a title of two to six words for the one that begins like this, in its \
@@ -32,14 +32,14 @@ pub fn wants_title(run: &TurnContext<'_>) -> bool {
 ///
 /// # Errors
 /// When the database fails.
-pub fn title(run: &TurnContext<'_>, reply: &str, usage: &mut Usage) -> Result<Option<String>> {
+pub fn title(run: &TurnContext<'_>, reply: &str) -> Result<Option<String>> {
     let said = cap_text(run.message.content.clone(), SENT_CHARS);
     let answered = cap_text(reply.to_owned(), SENT_CHARS);
     let text = fenced(
         OUTSIDE_TAG,
         &format!("Person: {said}\n\nAssistant: {answered}"),
     );
-    let title = question::ask(run, INSTRUCTIONS, &|_| text.clone(), Purpose::Title, usage)?;
+    let title = question::ask(run, INSTRUCTIONS, &|_| text.clone(), Purpose::Title)?;
     Ok(title.as_deref().and_then(cleaned))
 }
 

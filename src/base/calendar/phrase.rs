@@ -6,6 +6,7 @@ use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 
 use super::cron::{Cron, MONTHS, WEEKDAYS};
+use super::timing::duration;
 use super::zone::Zone;
 use crate::clock::Timestamp;
 
@@ -14,9 +15,14 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(100 * 366 * 86_400
 /// The hour of a day that is named without one.
 const USUAL_HOUR: i8 = 9;
 /// What joins the words that mean something.
-const JOINING: [&str; 13] = [
+const JOINING: [&str; 14] = [
     "at", "on", "the", "of", "and", "o'clock", "this", "next", "coming", "from", "starting", "in",
-    "month",
+    "month", "now",
+];
+/// The numbers from 1 on, as they are written out in a wait.
+const NUMBERS: [&str; 12] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
 ];
 
 /// What a phrase means.
@@ -99,11 +105,12 @@ impl Phrase {
             self.is_repeated = true;
             return self.take_interval(&words[1..]).map(|taken| taken + 1);
         }
-        if matches!(word, "in" | "for")
-            && let Some((wait, taken)) = wait(&words[1..])
+        let skipped = usize::from(matches!(word, "in" | "for"));
+        if self.wait.is_none()
+            && let Some((wait, taken)) = wait(&words[skipped..])
         {
             self.wait = Some(wait);
-            return Some(taken + 1);
+            return Some(taken + skipped);
         }
         if words.starts_with(&["day", "after", "tomorrow"]) {
             self.days_ahead = Some(2);
@@ -129,6 +136,7 @@ impl Phrase {
         match word.strip_suffix('s').unwrap_or(word) {
             "today" => self.days_ahead = Some(0),
             "tomorrow" => self.days_ahead = Some(1),
+            "week" if before == "next" => self.days_ahead = Some(7),
             "tonight" => (self.days_ahead, self.part) = (Some(0), Some(Part::Night)),
             "morning" => self.part = Some(Part::Morning),
             "afternoon" => self.part = Some(Part::Afternoon),
@@ -206,7 +214,7 @@ impl Phrase {
             "other" | "second" | "2nd" => Some(2),
             "third" | "3rd" => Some(3),
             "fourth" | "4th" => Some(4),
-            word => number(word),
+            word => counted(word),
         };
         let (count, skipped) = count.map_or((1, 0), |count| (count, 1));
         let next = words.get(skipped).copied().unwrap_or_default();
@@ -358,10 +366,13 @@ impl Phrase {
     }
 }
 
-/// `20 minutes`, `half an hour`, `2 hours and 30 minutes`, and how many words that is.
+/// `20 minutes`, `20m`, `half an hour`, `two hours and 30 minutes`, and how many words that is.
 fn wait(words: &[&str]) -> Option<(Duration, usize)> {
     if words.starts_with(&["half", "an", "hour"]) {
         return Some((Duration::from_secs(1_800), 3));
+    }
+    if let Some(wait) = words.first().and_then(|word| duration(word)) {
+        return Some((wait, 1));
     }
     let mut total = Duration::ZERO;
     let mut taken = 0;
@@ -373,8 +384,8 @@ fn wait(words: &[&str]) -> Option<(Duration, usize)> {
             .unwrap_or(rest);
         let [count, name, ..] = rest else { break };
         let count = match *count {
-            "a" | "an" | "one" => Some(1),
-            count => number(count),
+            "a" | "an" => Some(1),
+            count => counted(count),
         };
         let seconds = match (*name, unit(name)) {
             ("second" | "seconds", _) => 1,
@@ -445,6 +456,12 @@ fn named(names: &[&str], word: &str) -> Option<i8> {
         .iter()
         .position(|name| is_name && word.starts_with(name))?;
     i8::try_from(place).ok()
+}
+
+/// A number in digits, or a small one in letters.
+fn counted(word: &str) -> Option<u64> {
+    let place = NUMBERS.iter().position(|name| *name == word);
+    place.map_or_else(|| number(word), |place| Some(place as u64 + 1))
 }
 
 /// A number of digits alone: `parse` would accept a sign.

@@ -194,7 +194,11 @@ fn a_time_is_understood_as_people_say_it() {
         in an hour                   | 2026-11-21T10:30 | -
         in half an hour              | 2026-11-21T10:00 | -
         in 2 hours and 5 minutes     | 2026-11-21T11:35 | -
+        in two hours                 | 2026-11-21T11:30 | -
+        in 20m                       | 2026-11-21T09:50 | -
+        20 minutes from now          | 2026-11-21T09:50 | -
         in 3 days at 8am             | 2026-11-24T07:00 | -
+        next week                    | 2026-11-28T08:00 | -
         tomorrow at 18:00            | 2026-11-22T17:00 | -
         Tomorrow, 6pm                | 2026-11-22T17:00 | -
         tomorrow                     | 2026-11-22T08:00 | -
@@ -223,7 +227,7 @@ fn a_time_is_understood_as_people_say_it() {
         fridays                      | 2026-11-27T08:00 | 0 9 * * 5
         every other Friday           | 2026-11-27T08:00 | 0 9 * * 5 2026-11-27/2w
         every second Friday at 18:00 | 2026-11-27T17:00 | 0 18 * * 5 2026-11-27/2w
-        every 2 weeks on Friday      | 2026-11-27T08:00 | 0 9 * * 5 2026-11-27/2w
+        every two weeks on Friday    | 2026-11-27T08:00 | 0 9 * * 5 2026-11-27/2w
         every other Friday from 2026-12-04 | 2026-12-04T08:00 | 0 9 * * 5 2026-12-04/2w
         every 3 days at 8am          | 2026-11-22T07:00 | 0 8 * * * 2026-11-22/3d
         every 15 minutes             | 2026-11-21T09:45 | */15 * * * *
@@ -240,7 +244,7 @@ fn a_time_is_understood_as_people_say_it() {
         assert_eq!(found.as_deref().unwrap_or("-"), cron, "{said}");
         assert_eq!(
             timing.is_wait,
-            said.starts_with("in ") && !said.ends_with("am"),
+            ["in ", "20 "].iter().any(|begin| said.starts_with(begin)) && !said.ends_with("am"),
             "{said}"
         );
         if timing.cron.is_some() {

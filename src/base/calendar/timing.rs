@@ -138,7 +138,7 @@ fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
 }
 
 /// `90s`, `20m`, `2h` or `3d`.
-fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let seconds = match unit {
         's' => 1,

@@ -10,7 +10,7 @@ use agent::turn::{self, Outcome, Program, TurnContext, said_so_far};
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
-use store::{Message, Purpose, RunOutcome, Turn, TurnEnd, Usage, Viewer};
+use store::{Message, RunOutcome, Turn, TurnEnd, Usage, Viewer};
 
 /// How long the next message waits for the title of its conversation.
 const TITLE_LIMIT: Duration = Duration::from_secs(20);
@@ -200,24 +200,17 @@ impl Service {
             ..*run
         };
         let message = &run.message.content;
-        let mut usage = Usage::default();
         let given = self
             .store
             .is_untitled(conversation, message)
             .and_then(|is| {
-                let title = if is {
-                    turn::title(&run, reply, &mut usage)?
-                } else {
-                    None
-                };
+                let title = if is { turn::title(&run, reply)? } else { None };
                 let Some(title) = title else { return Ok(()) };
                 if let Some(readers) = self.store.give_title(conversation, message, &title)? {
                     self.hub.publish_title(conversation, readers, title);
                 }
                 Ok(())
             });
-        self.store
-            .note_usage(id, usage, run.side_model(), Purpose::Title);
         if let Err(error) = given {
             log::warn!("{id}: its conversation gets no title: {error}");
         }
@@ -226,14 +219,12 @@ impl Service {
     /// Folds the past of a turn's conversation, which has become too long, as far as that
     /// is done within the time of a turn and before the server stops.
     fn fold(&self, run: &TurnContext<'_>, seconds: u64) {
-        let (id, model) = (run.turn.id, run.side_model());
         let run = TurnContext {
             deadline: Instant::now() + Duration::from_secs(seconds),
             ..*run
         };
-        match turn::fold(&run) {
-            Ok(usage) => self.store.note_usage(id, usage, model, Purpose::Summary),
-            Err(error) => log::warn!("{id}: its conversation stays long: {error}"),
+        if let Err(error) = turn::fold(&run) {
+            log::warn!("{}: its conversation stays long: {error}", run.turn.id);
         }
     }
 

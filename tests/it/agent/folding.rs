@@ -167,6 +167,50 @@ fn a_summary_that_failed_is_made_later() {
     assert!(texts(made)[0].contains("] number 0\nAssistant: answer"));
 }
 
+/// Each attempt sends the whole past anew, and no cache has that.
+#[test]
+fn a_summary_that_keeps_failing_is_tried_less_and_less_until_another_model_answers() {
+    let model = Model::start(|request, _| match is_summary(request) {
+        true => Act::say(" "),
+        false => Act::say(&"answer ".repeat(60)),
+    });
+    let home = Home::start(small(&model, 4_096));
+    let mut client = home.admin();
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    let mut number = 0;
+    while model
+        .requests()
+        .iter()
+        .filter(|one| is_summary(one))
+        .count()
+        < 4
+    {
+        number += 1;
+        assert!(number < 100, "it is not tried again");
+        say(&mut client, &conversation, &format!("number {number}"));
+    }
+    let requests = model.requests();
+    let replies = |end: usize| {
+        requests[..end]
+            .iter()
+            .filter(|one| !is_summary(one))
+            .count()
+    };
+    let tried: Vec<usize> = (0..requests.len())
+        .filter(|place| is_summary(&requests[*place]))
+        .map(replies)
+        .collect();
+    let waits: Vec<usize> = tried.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(waits, [4, 8, 16]);
+    client.ask(json!({ "type": "update_config", "config": { "model": "other" } }));
+    for message in ["who are you?", "and now?"] {
+        say(&mut client, &conversation, message);
+    }
+    let requests = model.requests();
+    let other = requests.iter().position(|one| one["model"] == "other");
+    assert!(is_summary(&requests[other.unwrap() + 1]));
+}
+
 #[test]
 fn the_providers_figures_correct_the_estimate() {
     // The same conversation, by a model that counts twice as many tokens as

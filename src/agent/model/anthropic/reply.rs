@@ -59,6 +59,8 @@ impl ReplyParser for MessagesReply {
             self.blocks = (0..).zip(content.into_iter().map(Block::whole)).collect();
         }
         for block in self.blocks.values() {
+            let thought = block.value["thinking"].as_str();
+            reply.text.think(thought.unwrap_or_default());
             reply.text.push(block.text());
         }
         self.note_end(&value, reply);

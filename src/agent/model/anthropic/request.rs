@@ -47,7 +47,13 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         }
         Some(effort) => {
             let effort = if effort == "minimal" { "low" } else { effort };
-            body.put("thinking", json!({ "type": "adaptive" }));
+            let mut thinking = json!({ "type": "adaptive" });
+            if !capabilities.no_summaries {
+                // Newer models leave out their thoughts otherwise. Also where nobody hears
+                // them, since a change of it may cost the cache.
+                thinking["display"] = "summarized".into();
+            }
+            body.put("thinking", thinking);
             output.insert("effort".to_owned(), effort.into());
         }
     }

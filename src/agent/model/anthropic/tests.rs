@@ -398,16 +398,45 @@ fn a_tool_whose_arguments_must_fit_is_strict() {
     assert_eq!(heard[1].json()["tools"][0].get("strict"), None);
 }
 
-#[test]
-fn a_side_question_leaves_no_mark_and_does_not_think() {
-    let server = TestServer::new(vec![said("Hi"), said("Hi")]);
+/// A provider that is asked to think hard.
+fn thoughtful(server: &TestServer) -> Remote {
     let endpoint = Endpoint::new("Anthropic", &server.url(), Some(Secret::new(KEY)));
     let options = Options {
         reasoning_effort: Some("high"),
         ..Options::default()
     };
     let service = Profile::of("anthropic", "");
-    let provider = Remote::new(endpoint, Box::new(Anthropic), service, options);
+    Remote::new(endpoint, Box::new(Anthropic), service, options)
+}
+
+#[test]
+fn thoughts_are_asked_for_and_heard() {
+    let why = "thinking.adaptive.display: Extra inputs are not permitted";
+    let refused =
+        json!({"type": "error", "error": {"type": "invalid_request_error", "message": why}});
+    let reply = json!({"type": "message", "stop_reason": "end_turn",
+                       "content": [thinking(), {"type": "text", "text": "Hi"}]});
+    let server = TestServer::new(vec![
+        streamed("text/event-stream; charset=utf-8", &stream(), 7),
+        answer(400, &refused),
+        answer(200, &reply),
+        answer(200, &reply),
+    ]);
+    let provider = thoughtful(&server);
+    for _ in 0..3 {
+        assert_eq!(Ask::hello(true).thoughts(&provider), "The lamp.");
+    }
+    let heard = server.heard();
+    let sent = [0, 1, 2, 3].map(|place: usize| heard[place].json()["thinking"].clone());
+    let with = json!({"type": "adaptive", "display": "summarized"});
+    let without = json!({"type": "adaptive"});
+    assert_eq!(sent, [with.clone(), with, without.clone(), without]);
+}
+
+#[test]
+fn a_side_question_leaves_no_mark_and_does_not_think() {
+    let server = TestServer::new(vec![said("Hi"), said("Hi")]);
+    let provider = thoughtful(&server);
     for purpose in [Purpose::Reply, Purpose::Title] {
         let ask = Ask {
             purpose,

@@ -108,7 +108,8 @@ pub(super) fn refused_feature(
     let about = [
         (misses_thoughts(response), Feature::BareReplies),
         (
-            context.wants_summary() && says(&["reasoning.summary", "reasoning summar"]),
+            context.wants_summary() && says(&["reasoning.summary", "reasoning summar"])
+                || sends_effort && says(&["adaptive.display", "thinking.display"]),
             Feature::Summaries,
         ),
         (

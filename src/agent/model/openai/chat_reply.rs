@@ -99,6 +99,11 @@ impl ChatReply {
         if let Some(thought) = thoughts.into_iter().flatten().find_map(Value::as_str) {
             reply.text.think(thought);
         }
+        // Mistral sends them as parts of the content.
+        let parts = message.get("content").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            reply.text.think(&text_of(&part["thinking"]));
+        }
         for (name, value) in message.iter().filter(|(name, _)| !is_known_member(name)) {
             merge_member(&mut reply.members, name, value);
         }

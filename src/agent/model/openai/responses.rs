@@ -257,7 +257,12 @@ impl ReplyParser for ResponsesReply {
         }
     }
 
-    fn whole(&mut self, value: Value, _: &mut ReplyBuilder<'_>) {
+    fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>) {
+        let items = value["output"].as_array().into_iter().flatten();
+        let thoughts = items.filter_map(|item| item["summary"].as_array());
+        for part in thoughts.flatten() {
+            reply.text.think(part["text"].as_str().unwrap_or_default());
+        }
         self.response = value;
     }
 

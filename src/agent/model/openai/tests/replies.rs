@@ -216,6 +216,27 @@ fn pieces_of_thoughts_go_back_joined() {
 }
 
 #[test]
+fn thoughts_that_are_parts_of_the_content_are_heard() {
+    let thinking = |text: &str| {
+        let parts = json!([{ "type": "text", "text": text }]);
+        json!({ "type": "thinking", "thinking": parts })
+    };
+    let text = json!({ "type": "text", "text": "Hi" });
+    let content = |parts: Value| delta(json!({ "content": parts }));
+    let chunks = [
+        content(json!([thinking("The ")])),
+        content(json!([thinking("lamp."), text])),
+        end("stop"),
+    ];
+    let whole = message(json!({ "content": [thinking("The lamp."), text] }));
+    let server = TestServer::new(vec![stream(&chunks, true, 64), answer(200, &whole)]);
+    let provider = provider(&server);
+    for _ in 0..2 {
+        assert_eq!(streaming().thoughts(&provider), "The lamp.");
+    }
+}
+
+#[test]
 fn streams_are_put_together_however_they_are_cut() {
     // Deltas, or pieces of a call `INDEX ID NAME ARGUMENTS`; then the reason of the end
     // with the text, and the calls.

@@ -105,6 +105,20 @@ fn a_stream_asks_for_summaries_of_thoughts_where_the_account_may_have_them() {
 }
 
 #[test]
+fn thoughts_are_heard_where_the_answer_comes_whole() {
+    let mut items = items();
+    items[0]["summary"] = json!([{ "type": "summary_text", "text": "The lamp." }]);
+    let completed = json!({ "status": "completed", "output": items });
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let server = TestServer::new(vec![needs_responses(), answer(200, &completed)]);
+    let provider = provider_with(&server, options, "openai");
+    assert_eq!(with_tools(streaming()).thoughts(&provider), "The lamp.");
+}
+
+#[test]
 fn what_must_fit_a_schema_is_said_in_its_own_form() {
     let server = TestServer::new(vec![needs_responses(), completed()]);
     let options = Options {
