@@ -11,7 +11,7 @@
 //! - [`measure`], [`sync`]: counters and histograms, locks and threads.
 //! - [`nearest`]: what a mistyped word was meant to be.
 //! - [`reply`]: where a reply is read, and why it is not whole.
-//! - [`age`]: encrypted files.
+//! - [`age`], [`gzip`]: encrypted files, and what the program holds compressed.
 //! - [`visible`]: text that a person must judge, with nothing hidden in it; [`composed`]:
 //!   accented letters as one character.
 
@@ -23,6 +23,7 @@ pub mod clock;
 mod columns;
 pub mod composed;
 pub mod error;
+pub mod gzip;
 pub mod ids;
 pub mod key_file;
 pub mod language;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use base::calendar::Zone;
 use base::error::{Error, Result};
+use base::gzip::unpack_text;
 use base::people::{UserRole, folded};
 use base::secret::Secret;
 
@@ -242,8 +243,8 @@ section! {
 
 /// Every setting, in the order of the declaration: what `hearth config keys` shows.
 pub fn documentation() -> Vec<SettingDoc> {
-    let lines = include_str!("settings.tsv").lines();
-    lines.map(SettingDoc::of_line).collect()
+    let lines = unpack_text(include_bytes!(concat!(env!("OUT_DIR"), "/settings.tsv.gz")));
+    lines.lines().map(SettingDoc::of_line).collect()
 }
 
 /// The same out of the declarations themselves. Tests hold the text and the handbook to it;
