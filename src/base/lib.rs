@@ -1,5 +1,5 @@
 //! The foundation of the other members, without I/O except random bytes,
-//! time-zone files and [`key_file`].
+//! time-zone files, [`files`] and [`key_file`].
 //!
 //! - [`error::Error`]: a closed code, a sentence for people, and the detail for the log.
 //! - [`ids`], [`clock`], [`calendar`]: time-ordered ids, an injected clock, schedules.
@@ -23,6 +23,7 @@ pub mod clock;
 mod columns;
 pub mod composed;
 pub mod error;
+pub mod files;
 pub mod gzip;
 pub mod ids;
 pub mod key_file;
