@@ -31,7 +31,7 @@ use super::providers::{Budget, MODEL_NAME, ModelChoice, OFFLINE, Price, Provider
 use super::readable::{by_name, is_set, url};
 use super::relay::RelaySettings;
 use super::rules::{
-    Choice, EMAIL, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer,
+    Choice, EMAIL, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer, words,
 };
 use super::tls::{Tls, tls};
 use super::tools::{PERMISSIONS, Permission, Tools, tool_permissions, tools};
@@ -43,24 +43,12 @@ use super::webhook_accounts::WebhookAccount;
 pub const PROVIDER_TEMPERATURE: f64 = 1.0;
 
 /// Reasoning efforts, in the words of OpenAI's API.
-const EFFORTS: Choice<&str> = Choice(&[
-    ("none", "none"),
-    ("minimal", "minimal"),
-    ("low", "low"),
-    ("medium", "medium"),
-    ("high", "high"),
-    ("xhigh", "xhigh"),
-    ("max", "max"),
-]);
+const EFFORTS: Choice<&str> = Choice(&words([
+    "none", "minimal", "low", "medium", "high", "xhigh", "max",
+]));
 
 /// Levels of the log, the least verbose first.
-const LOG_LEVELS: Choice<&str> = Choice(&[
-    ("error", "error"),
-    ("warn", "warn"),
-    ("info", "info"),
-    ("debug", "debug"),
-    ("trace", "trace"),
-]);
+const LOG_LEVELS: Choice<&str> = Choice(&words(["error", "warn", "info", "debug", "trace"]));
 
 /// The system prompt where the owner has written none: how to answer. Who the assistant
 /// is, `assistant` says.
