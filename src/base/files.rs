@@ -46,10 +46,15 @@ pub fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let write = || {
         let mut file = create_with(&temporary, mode)?;
         // What `sudo hearth` writes is for the user who runs the server.
-        let owner = fs::metadata(path).or_else(|_| fs::metadata(directory))?;
-        let ours = file.metadata()?;
+        let (replaced, ours) = (fs::metadata(path), file.metadata()?);
+        let is_new = replaced.is_err();
+        let owner = replaced.or_else(|_| fs::metadata(directory))?;
         if (ours.uid(), ours.gid()) != (owner.uid(), owner.gid()) {
-            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            let given = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+            // Who may write to the folder of somebody else keeps what is new there.
+            if !is_new {
+                given?;
+            }
         }
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
