@@ -1,10 +1,10 @@
 //! Keys that are made once, each in a file of its own in the data directory.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::files;
 use crate::secret::reference;
 
 /// More than any key in base64 and an end of line.
@@ -44,11 +44,7 @@ pub fn make(data_dir: &Path, name: &str, key: &str) -> io::Result<()> {
 }
 
 fn write(path: &Path, key: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = files::create(path)?;
     writeln!(file, "{key}")?;
     file.sync_all()
 }

@@ -1,5 +1,5 @@
 //! The foundation of the other members, without I/O except random bytes,
-//! time-zone files and [`key_file`].
+//! time-zone files, [`files`] and [`key_file`].
 //!
 //! - [`error::Error`]: a closed code, a sentence for people, and the detail for the log.
 //! - [`ids`], [`clock`], [`calendar`]: time-ordered ids, an injected clock, schedules.
@@ -11,7 +11,7 @@
 //! - [`measure`], [`sync`]: counters and histograms, locks and threads.
 //! - [`nearest`]: what a mistyped word was meant to be.
 //! - [`reply`]: where a reply is read, and why it is not whole.
-//! - [`age`]: encrypted files.
+//! - [`age`], [`gzip`]: encrypted files, and what the program holds compressed.
 //! - [`visible`]: text that a person must judge, with nothing hidden in it; [`composed`]:
 //!   accented letters as one character.
 
@@ -23,6 +23,8 @@ pub mod clock;
 mod columns;
 pub mod composed;
 pub mod error;
+pub mod files;
+pub mod gzip;
 pub mod ids;
 pub mod key_file;
 pub mod language;

@@ -13,7 +13,7 @@ use super::key_path::{KeyPath, is_comment};
 use super::readable::{by_name, is_set, is_there, masked_url};
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
-use super::rules::{Choice, Flag, Parsed, SecretText, Text, UrlText, integer};
+use super::rules::{Choice, Flag, Parsed, SecretText, Text, UrlText, integer, words};
 use super::webhook_accounts::{WebhookAccount, accounts, check_paths};
 use base::secret::Secret;
 use base::url::is_exposed;
@@ -138,12 +138,7 @@ const BIND: Parsed<IpAddr> = Parsed {
 };
 
 /// The contract's words for the kinds of channel.
-const KINDS: Choice<&str> = Choice(&[
-    ("tcp", "tcp"),
-    ("websocket", "websocket"),
-    ("webhook", "webhook"),
-    ("telegram", TELEGRAM),
-]);
+const KINDS: Choice<&str> = Choice(&words(["tcp", "websocket", "webhook", TELEGRAM]));
 
 impl Channel {
     /// Its name in logs.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use base::calendar::Zone;
 use base::error::{Error, Result};
+use base::gzip::unpack_text;
 use base::people::{UserRole, folded};
 use base::secret::Secret;
 
@@ -30,7 +31,7 @@ use super::providers::{Budget, MODEL_NAME, ModelChoice, OFFLINE, Price, Provider
 use super::readable::{by_name, is_set, url};
 use super::relay::RelaySettings;
 use super::rules::{
-    Choice, EMAIL, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer,
+    Choice, EMAIL, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer, words,
 };
 use super::tls::{Tls, tls};
 use super::tools::{PERMISSIONS, Permission, Tools, tool_permissions, tools};
@@ -42,24 +43,12 @@ use super::webhook_accounts::WebhookAccount;
 pub const PROVIDER_TEMPERATURE: f64 = 1.0;
 
 /// Reasoning efforts, in the words of OpenAI's API.
-const EFFORTS: Choice<&str> = Choice(&[
-    ("none", "none"),
-    ("minimal", "minimal"),
-    ("low", "low"),
-    ("medium", "medium"),
-    ("high", "high"),
-    ("xhigh", "xhigh"),
-    ("max", "max"),
-]);
+const EFFORTS: Choice<&str> = Choice(&words([
+    "none", "minimal", "low", "medium", "high", "xhigh", "max",
+]));
 
 /// Levels of the log, the least verbose first.
-const LOG_LEVELS: Choice<&str> = Choice(&[
-    ("error", "error"),
-    ("warn", "warn"),
-    ("info", "info"),
-    ("debug", "debug"),
-    ("trace", "trace"),
-]);
+const LOG_LEVELS: Choice<&str> = Choice(&words(["error", "warn", "info", "debug", "trace"]));
 
 /// The system prompt where the owner has written none: how to answer. Who the assistant
 /// is, `assistant` says.
@@ -242,8 +231,8 @@ section! {
 
 /// Every setting, in the order of the declaration: what `hearth config keys` shows.
 pub fn documentation() -> Vec<SettingDoc> {
-    let lines = include_str!("settings.tsv").lines();
-    lines.map(SettingDoc::of_line).collect()
+    let lines = unpack_text(include_bytes!(concat!(env!("OUT_DIR"), "/settings.tsv.gz")));
+    lines.lines().map(SettingDoc::of_line).collect()
 }
 
 /// The same out of the declarations themselves. Tests hold the text and the handbook to it;

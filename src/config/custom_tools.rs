@@ -11,7 +11,7 @@ use super::key_path::{KeyPath, is_comment, texts};
 use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{
-    Choice, DIRECTORY, Flag, HEADER, Parsed, SecretText, TOOL_NAME, Text, VARIABLE, integer,
+    Choice, DIRECTORY, Flag, HEADER, Parsed, SecretText, TOOL_NAME, Text, VARIABLE, integer, words,
 };
 use super::webhook_map::{TEMPLATE, Template};
 use base::secret::Secret;
@@ -169,13 +169,7 @@ const LIST_POINTER: Parsed<String> = Parsed {
     parse: |text| (text.is_empty() || text.starts_with('/')).then(|| text.to_owned()),
 };
 
-const METHODS: Choice<&str> = Choice(&[
-    ("GET", "GET"),
-    ("POST", "POST"),
-    ("PUT", "PUT"),
-    ("PATCH", "PATCH"),
-    ("DELETE", "DELETE"),
-]);
+const METHODS: Choice<&str> = Choice(&words(["GET", "POST", "PUT", "PATCH", "DELETE"]));
 
 /// One tool.
 pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {

@@ -1,9 +1,8 @@
-//! The configuration file on disk: bounded reading, one writer at a time, and
-//! saving that leaves either the old file or the new one, never half of one.
+//! The configuration file on disk: bounded reading, and one writer at a time.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -93,44 +92,4 @@ fn is_same(file: &File, path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Replaces the file with `text`, readable by its owner only. When this returns,
-/// the new file survives a power cut; on an error the old one is as it was.
-pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let temporary = directory.join(name);
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let written = write_beside(path, &temporary, text).and_then(|()| fs::rename(&temporary, path));
-    if let Err(error) = written {
-        // The error that stopped us says more than one of cleaning up.
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    File::open(directory)?.sync_all()
-}
-
-fn write_beside(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(temporary)?;
-    // `sudo hearth config set` must not take the file from the server's user.
-    if let Ok(old) = fs::metadata(path) {
-        let ours = file.metadata()?;
-        if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
-            fchown(&file, Some(old.uid()), Some(old.gid()))?;
-        }
-    }
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

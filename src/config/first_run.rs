@@ -8,10 +8,10 @@ use super::channels::TcpChannel;
 use super::config::Config;
 use super::declaration::Declared;
 use super::document::to_text;
-use super::file;
 use super::problems::Problems;
 use super::providers::OFFLINE;
 use super::tools::Permission;
+use base::files::replace;
 use serde_json::json;
 
 /// The text of the file: an offline provider, harmless tools allowed, and one
@@ -51,7 +51,7 @@ pub fn first_run() -> String {
 pub fn write_first_run(path: &Path) -> Result<bool, Problems> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => file::save(path, &first_run())
+        Err(error) if error.kind() == io::ErrorKind::NotFound => replace(path, &first_run(), 0o600)
             .map(|()| true)
             .map_err(|error| {
                 Problems::of_file(path, format!("the file cannot be written: {error}"))

@@ -164,15 +164,10 @@ pub enum PushService {
     Gotify,
 }
 
-impl PushService {
-    /// As the settings call it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PushService::Ntfy => "ntfy",
-            PushService::Gotify => "gotify",
-        }
-    }
-}
+base::words! { PushService {
+    Ntfy: "ntfy",
+    Gotify: "gotify",
+} }
 
 impl Notifications {
     /// The services that are set up.

@@ -247,6 +247,19 @@ impl Rule for SecretText {
 /// One of some words, each with its meaning.
 pub(super) struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
 
+/// Words that mean themselves.
+pub(super) const fn words<const N: usize>(
+    words: [&'static str; N],
+) -> [(&'static str, &'static str); N] {
+    let mut same = [("", ""); N];
+    let mut place = 0;
+    while place < N {
+        same[place] = (words[place], words[place]);
+        place += 1;
+    }
+    same
+}
+
 impl<T: Copy> Rule for Choice<T> {
     type Output = T;
 

@@ -100,17 +100,12 @@ pub enum Permission {
     AllowOwn,
 }
 
-impl Permission {
-    /// Its word in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Permission::Ask => "ask",
-            Permission::Allow => "allow",
-            Permission::Deny => "deny",
-            Permission::AllowOwn => "allow_own",
-        }
-    }
-}
+base::words! { Permission {
+    Ask: "ask",
+    Allow: "allow",
+    Deny: "deny",
+    AllowOwn: "allow_own",
+} }
 
 /// The words for [`Permission`].
 pub(super) const PERMISSIONS: Choice<Permission> = Choice(&[

@@ -199,13 +199,9 @@ pub fn add_token(store: &Store, user: &User, scope: TokenScope) -> String {
     };
     store
         .add_token(NewToken {
-            user_id: user.id,
             name: "test".to_owned(),
-            fingerprint: fingerprint(token.expose()),
-            role,
-            expires_at: None,
             scope,
-            speaks_for: Vec::new(),
+            ..NewToken::session(user.id, role, fingerprint(token.expose()))
         })
         .unwrap();
     token.expose().to_owned()

@@ -45,17 +45,12 @@ pub enum ServerState {
     Disabled,
 }
 
-impl ServerState {
-    /// Its name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ServerState::Starting => "starting",
-            ServerState::Ready => "ready",
-            ServerState::Down => "down",
-            ServerState::Disabled => "disabled",
-        }
-    }
-}
+base::words! { ServerState {
+    Starting: "starting",
+    Ready: "ready",
+    Down: "down",
+    Disabled: "disabled",
+} }
 
 /// A server and the thread that supervises it.
 pub(super) struct Server {

@@ -114,8 +114,8 @@ impl Wording {
 
 /// Whether a stored question says that more people will know something.
 pub fn widens(question: &str) -> bool {
-    let beginnings = LANGUAGES.iter().filter_map(|(_, words)| {
-        let text = words.find(WIDENS)?;
+    let beginnings = LANGUAGES.iter().filter_map(|code| {
+        let text = Words::of(code).find(WIDENS)?;
         text.split_once('{').map(|(beginning, _)| beginning)
     });
     beginnings

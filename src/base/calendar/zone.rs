@@ -13,7 +13,15 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// The system's own zone: a link to its rules (localtime(5)).
 const LOCALTIME: &str = "/etc/localtime";
 
-const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -33,6 +41,12 @@ const MONTHS: [&str; 12] = [
 /// The name of a date's month.
 pub fn month(date: Date) -> &'static str {
     MONTHS[usize::from(date.month().unsigned_abs()) - 1]
+}
+
+/// The name of a date's day of the week.
+pub fn weekday(date: Date) -> &'static str {
+    let day = date.weekday().to_sunday_zero_offset();
+    WEEKDAYS[usize::from(day.unsigned_abs())]
 }
 
 /// A date for people to read: `21 Nov 2026`, always as wide.
@@ -108,8 +122,7 @@ impl Zone {
         let [month, day, hour, minute] =
             [local.month(), local.day(), local.hour(), local.minute()].map(i8::unsigned_abs);
         let mut text = String::with_capacity("Sat 2026-11-21 09:30".len());
-        let weekday = local.weekday().to_sunday_zero_offset().unsigned_abs();
-        text.push_str(WEEKDAYS[usize::from(weekday)]);
+        text.push_str(&weekday(local.date())[..3]);
         // By hand: every message of a long conversation is stamped in every request, and
         // reading a format would take longer than all the rest of that.
         for (before, number) in [
@@ -148,9 +161,13 @@ impl Zone {
             true => String::new(),
             false => format!(" {}", local.year()),
         };
-        local
-            .strftime(&format!("%A, %-d %B{year}, %H:%M"))
-            .to_string()
+        let (day, month) = (local.day(), month(local.date()));
+        format!(
+            "{}, {day} {month}{year}, {:02}:{:02}",
+            weekday(local.date()),
+            local.hour(),
+            local.minute()
+        )
     }
 
     /// When a part of the day that `now` lies in ends; none outside of it. It begins and

@@ -12,36 +12,30 @@ mod tests;
 
 use std::cmp::Ordering;
 use std::fmt::Display;
+use std::sync::LazyLock;
+
+use crate::gzip::unpack_text;
 
 /// The words of one language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words(&'static str);
 
-macro_rules! words {
-    ($language:literal) => {
-        Words(include_str!(concat!(
-            env!("OUT_DIR"),
-            "/",
-            $language,
-            ".tsv"
-        )))
-    };
-}
-
 /// The languages by their codes (ISO 639-1).
-pub const LANGUAGES: [(&str, Words); 6] = [
-    ("en", Words::ENGLISH),
-    ("de", words!("de")),
-    ("fr", words!("fr")),
-    ("es", words!("es")),
-    ("it", words!("it")),
-    ("nl", words!("nl")),
-];
+pub const LANGUAGES: [&str; 6] = ["en", "de", "fr", "es", "it", "nl"];
+
+/// The words of a language, unpacked when somebody first reads it.
+macro_rules! packed {
+    ($file:literal) => {{
+        static TEXT: LazyLock<String> =
+            LazyLock::new(|| unpack_text(include_bytes!(concat!(env!("OUT_DIR"), "/", $file))));
+        &TEXT
+    }};
+}
 
 /// The code of the language that a tag names, such as `de` of `de-AT`, if it has words.
 pub fn code_of(tag: &str) -> Option<&'static str> {
     let language = tag.split(['-', '_']).next().unwrap_or_default();
-    let mut codes = LANGUAGES.iter().map(|(code, _)| *code);
+    let mut codes = LANGUAGES.into_iter();
     codes.find(|code| code.eq_ignore_ascii_case(language))
 }
 
@@ -61,13 +55,18 @@ pub fn accepted(field: &str) -> &'static str {
 
 impl Words {
     /// Those of English, which has all of them.
-    pub const ENGLISH: Words = words!("en");
+    pub const ENGLISH: Words = Words(include_str!(concat!(env!("OUT_DIR"), "/en.tsv")));
 
     /// Those of the language that a tag names, else of English.
     pub fn of(tag: &str) -> Words {
-        let code = code_of(tag);
-        let found = LANGUAGES.iter().find(|(one, _)| Some(*one) == code);
-        found.map_or(Words::ENGLISH, |(_, words)| *words)
+        Words(match code_of(tag) {
+            Some("de") => packed!("de.tsv.gz"),
+            Some("fr") => packed!("fr.tsv.gz"),
+            Some("es") => packed!("es.tsv.gz"),
+            Some("it") => packed!("it.tsv.gz"),
+            Some("nl") => packed!("nl.tsv.gz"),
+            _ => return Words::ENGLISH,
+        })
     }
 
     /// The text of a key, if there is one.

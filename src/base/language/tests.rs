@@ -39,9 +39,10 @@ fn a_tag_names_a_language() {
     for [field, code] in rows("pl, fr-CA;q=0.9, en;q=0.5 | fr\n*, pl | en\nEN-gb | en") {
         assert_eq!(accepted(field), code, "{field}");
     }
-    for (code, words) in LANGUAGES {
-        assert_eq!(Words::of(code), words);
+    for code in LANGUAGES {
+        let words = Words::of(code);
         assert!(words.find("answer.deny").is_some(), "{code}");
+        assert_eq!(words == Words::ENGLISH, code == "en", "{code}");
     }
     assert_eq!(Words::of("pl"), Words::ENGLISH);
     assert_eq!(Words::of("fr").count("when.minutes", 0), "0 minute");

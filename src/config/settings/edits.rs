@@ -18,6 +18,7 @@ use crate::providers::Preset;
 use crate::reader::is_variable;
 use crate::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
+use base::files::replace;
 use base::sync;
 use base::url::Url;
 
@@ -168,7 +169,7 @@ impl Settings {
         let standing = self.read(was);
         let standing = standing.unwrap_or_else(Document::unreadable);
         let document = self.judge(text, &Standing::of(&standing), Vec::new())?;
-        file::save(&target, text).map_err(|error| unsaved(&target, &error))?;
+        replace(&target, text, 0o600).map_err(|error| unsaved(&target, &error))?;
         Ok(self.adopt(document, ()))
     }
 
@@ -229,7 +230,7 @@ impl Settings {
             });
         }
         if lock.is_none() || standing.members != members {
-            file::save(&target, &text).map_err(|error| unsaved(&target, &error))?;
+            replace(&target, &text, 0o600).map_err(|error| unsaved(&target, &error))?;
         }
         Ok(self.adopt(document, made))
     }

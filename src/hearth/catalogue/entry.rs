@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{ADDED_AS, Addition, REQUEST_TIME};
-use crate::handbook::unpack;
 use agent::tools::try_once;
 use base::error::{Error, Result};
+use base::gzip::unpack;
 use base::nearest::nearest;
 use base::url::Url;
 use config::{CustomHttp, CustomRun, CustomTool, Template, variable};

@@ -9,7 +9,7 @@ use super::context::{CliContext, CliError, CliResult};
 use super::export::{Parts, UNPAUSED};
 use super::password;
 use super::prompter::confirm;
-use super::row::{Shown, text};
+use super::row::{Row, Shown, text};
 use super::table::truncated;
 use base::secret::Secret;
 use serde_json::json;
@@ -23,50 +23,134 @@ Needs a server that runs, and --user NAME or a token in HEARTH_TOKEN.",
     Command::new(
         "\
 rename DISPLAY-NAME: Change what people call you
-You sign in with the same name as before. An empty DISPLAY-NAME makes it that name again.
---SERVER",
+You sign in with the same name as before. An empty DISPLAY-NAME makes it that name again.",
     )
-    .run(rename),
+    .own_row(
+        |arguments| {
+            Ok(json!({ "type": "set_display_name", "display_name": arguments.required(0) }))
+        },
+        Shown::Sentence(|named| format!("You are called {} now.", text(&named["display_name"]))),
+    ),
     Command::new(
         "\
 quiet [HOURS]: Show or set when your phones and browsers are quiet
-HOURS are two times of day, such as 22:00-07:00; - goes back to what the household has set.
---SERVER",
+HOURS are two times of day, such as 22:00-07:00; - goes back to what the household has set.",
     )
-    .run(quiet),
+    .own_row(
+        |arguments| {
+            Ok(match arguments.operand(0) {
+                None => json!({ "type": "get_quiet_hours" }),
+                Some("-") => json!({ "type": "set_quiet_hours", "quiet_hours": null }),
+                Some(hours) => json!({ "type": "set_quiet_hours", "quiet_hours": hours }),
+            })
+        },
+        Shown::Line(|held| {
+            let hours = held["quiet_hours"].as_str();
+            hours.unwrap_or("There are no quiet hours.").to_owned()
+        }),
+    ),
     Command::new(
         "\
 language LANGUAGE: Choose the language of what is written to you
 The page, questions, notifications and reminders are in it. LANGUAGE is en, de, fr, es, it or nl;
-an empty one makes it that of your browser again.
---SERVER",
+an empty one makes it that of your browser again.",
     )
-    .run(language),
+    .own_row(
+        |arguments| {
+            let wanted = Some(arguments.required(0)).filter(|language| !language.is_empty());
+            Ok(json!({ "type": "set_language", "language": wanted }))
+        },
+        Shown::Sentence(|chosen| {
+            let language = chosen["language"].as_str();
+            format!(
+                "Your language is {} now.",
+                language.unwrap_or("that of your browser")
+            )
+        }),
+    ),
     Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
-    Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
-    Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
-        .run(revoke),
-    Command::new("sign-out: End all your sessions\n--tokens  Revoke your tokens, too\n--SERVER")
-        .run(sign_out),
+    Command::new("sessions: List your sessions and tokens").own_row(
+        |_| Ok(json!({ "type": "list_own_tokens" })),
+        Shown::List {
+            member: "tokens",
+            columns: &[
+                ("id", |one| text(&one["token_id"])),
+                ("name", |one| {
+                    let is_current = one["is_current"] == true;
+                    let mark = if is_current { " (this one)" } else { "" };
+                    text(&one["name"]) + mark
+                }),
+                ("role", |one| text(&one["role"])),
+                ("created", |one| text(&one["created_at"])),
+                ("expires", |one| text(&one["expires_at"])),
+            ],
+            empty: "There is nothing.",
+        },
+    ),
+    Command::new("revoke ID: End one of your sessions, or revoke a token of yours").own_row(
+        |arguments| Ok(json!({ "type": "revoke_own_token", "token_id": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Revoked {}.", text(&data["token_id"]))),
+    ),
+    Command::new("sign-out: End all your sessions\n--tokens  Revoke your tokens, too").own_row(
+        |arguments| Ok(json!({ "type": "sign_out_everywhere", "tokens": arguments.has("tokens") })),
+        Shown::Sentence(|_| "All your sessions have ended.".to_owned()),
+    ),
     Command::new(
         "\
 link ACCOUNT: Say that a sender of a webhook account, or of Telegram, is you
 Prints a code. Send `/link CODE` from there within 10 minutes; what comes from there is answered
-as yours from then on. ACCOUNT is a webhook account with a secret, or telegram.
---SERVER",
+as yours from then on. ACCOUNT is a webhook account with a secret, or telegram.",
     )
-    .run(link),
-    Command::new("senders: List the senders that are you\n--json\n--SERVER").run(senders),
+    .own_row(
+        |arguments| Ok(json!({ "type": "link_sender", "account": arguments.required(0) })),
+        Shown::Result(
+            |made| format!("/link {}", text(&made["code"])),
+            |_| "Send this from there within 10 minutes. It works once.".to_owned(),
+        ),
+    ),
+    Command::new("senders: List the senders that are you").own_row(
+        |_| Ok(json!({ "type": "list_senders" })),
+        Shown::List {
+            member: "senders",
+            columns: &[
+                ("account", |one| text(&one["account"])),
+                ("sender", |one| text(&one["sender"])),
+                ("since", |one| text(&one["created_at"])),
+            ],
+            empty: "None is; `hearth account link ACCOUNT` links one.",
+        },
+    ),
     Command::new(
         "unlink ACCOUNT SENDER: Say that a sender is not you any more\n\
-         `hearth account senders` shows both.\n--SERVER",
+         `hearth account senders` shows both.",
     )
-    .run(unlink),
-    Command::new("memories: List what is remembered about you\n--json\n--SERVER").run(memories),
-    Command::new(
-        "forget ID: Remove a memory of yours\n`hearth account memories` shows the ID.\n--SERVER",
-    )
-    .run(forget),
+    .own_row(
+        |arguments| {
+            let (account, sender) = (arguments.required(0), arguments.required(1));
+            Ok(json!({ "type": "unlink_sender", "account": account, "sender": sender }))
+        },
+        Shown::Sentence(|data| {
+            let (account, sender) = (text(&data["account"]), text(&data["sender"]));
+            format!("{sender} of {account} is a stranger now.")
+        }),
+    ),
+    Command::new("memories: List what is remembered about you").own_row(
+        |_| Ok(json!({ "type": "list_memories", "own": true })),
+        Shown::List {
+            member: "memories",
+            columns: &[
+                ("id", |one| text(&one["id"])),
+                ("since", |one| text(&one["created_at"])),
+                ("what", |one| truncated(&text(&one["content"]), 100)),
+            ],
+            empty: "There is nothing.",
+        },
+    ),
+    Command::new("forget ID: Remove a memory of yours\n`hearth account memories` shows the ID.")
+        .own_row(
+            |arguments| Ok(json!({ "type": "delete_memory", "memory_id": arguments.required(0) })),
+            Shown::Sentence(|data| format!("Removed {}.", text(&data["memory_id"]))),
+        ),
     Command::new(
         "\
 export: Write what is yours to a file that `hearth import` reads
@@ -79,6 +163,17 @@ export: Write what is yours to a file that `hearth import` reads
     Command::new("delete: Delete your account with everything that is yours\n--yes\n--SERVER")
         .run(delete),
 ]);
+
+/// Sends the request of a row as the person who signs in, and shows the response.
+///
+/// # Errors
+///
+/// The arguments are wrong, or the server cannot be reached or refuses.
+pub fn run_row(row: &Row, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = (row.request)(arguments)?;
+    let data = sign_in(arguments, context)?.ask(&request)?;
+    row.shown.print(&data, arguments, context)
+}
 
 /// Signs in with what the command line or the environment names.
 fn sign_in(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
@@ -99,41 +194,6 @@ fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliEr
     }
 }
 
-/// `hearth account rename DISPLAY-NAME`
-fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = json!({ "type": "set_display_name", "display_name": arguments.required(0) });
-    let named = sign_in(arguments, context)?.ask(&request)?;
-    context.note(format_args!(
-        "You are called {} now.",
-        text(&named["display_name"])
-    ))
-}
-
-/// `hearth account quiet [HOURS]`
-fn quiet(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = match arguments.operand(0) {
-        None => json!({ "type": "get_quiet_hours" }),
-        Some(hours) => {
-            let hours = Some(hours).filter(|hours| *hours != "-");
-            json!({ "type": "set_quiet_hours", "quiet_hours": hours })
-        }
-    };
-    let holds = sign_in(arguments, context)?.ask(&request)?;
-    let hours = holds["quiet_hours"].as_str();
-    context.print(hours.unwrap_or("There are no quiet hours."))
-}
-
-/// `hearth account language LANGUAGE`
-fn language(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let wanted = Some(arguments.required(0)).filter(|language| !language.is_empty());
-    let request = json!({ "type": "set_language", "language": wanted });
-    let chosen = sign_in(arguments, context)?.ask(&request)?;
-    match chosen["language"].as_str() {
-        Some(language) => context.note(format_args!("Your language is {language} now.")),
-        None => context.note("Your language is that of your browser now."),
-    }
-}
-
 /// `hearth account passwd`
 fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let mut account = sign_in(arguments, context)?;
@@ -145,115 +205,6 @@ fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "new_password": new.expose(),
     }))?;
     context.note("Changed your password and ended your other sessions.")
-}
-
-/// `hearth account sessions`
-fn sessions(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    list(
-        &json!({ "type": "list_own_tokens" }),
-        Shown::List {
-            member: "tokens",
-            columns: &[
-                ("id", |one| text(&one["token_id"])),
-                ("name", |one| {
-                    let is_current = one["is_current"] == true;
-                    let mark = if is_current { " (this one)" } else { "" };
-                    text(&one["name"]) + mark
-                }),
-                ("role", |one| text(&one["role"])),
-                ("created", |one| text(&one["created_at"])),
-                ("expires", |one| text(&one["expires_at"])),
-            ],
-            empty: "There is nothing.",
-        },
-        arguments,
-        context,
-    )
-}
-
-/// `hearth account link ACCOUNT`
-fn link(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = json!({ "type": "link_sender", "account": arguments.required(0) });
-    let made = sign_in(arguments, context)?.ask(&request)?;
-    context.print(format_args!("/link {}", text(&made["code"])))?;
-    context.note("Send this from there within 10 minutes. It works once.")
-}
-
-/// `hearth account senders`
-fn senders(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    list(
-        &json!({ "type": "list_senders" }),
-        Shown::List {
-            member: "senders",
-            columns: &[
-                ("account", |one| text(&one["account"])),
-                ("sender", |one| text(&one["sender"])),
-                ("since", |one| text(&one["created_at"])),
-            ],
-            empty: "None is; `hearth account link ACCOUNT` links one.",
-        },
-        arguments,
-        context,
-    )
-}
-
-/// `hearth account unlink ACCOUNT SENDER`
-fn unlink(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let (account, sender) = (arguments.required(0), arguments.required(1));
-    let request = json!({ "type": "unlink_sender", "account": account, "sender": sender });
-    sign_in(arguments, context)?.ask(&request)?;
-    context.note(format_args!("{sender} of {account} is a stranger now."))
-}
-
-/// `hearth account memories`
-fn memories(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    list(
-        &json!({ "type": "list_memories", "own": true }),
-        Shown::List {
-            member: "memories",
-            columns: &[
-                ("id", |one| text(&one["id"])),
-                ("since", |one| text(&one["created_at"])),
-                ("what", |one| truncated(&text(&one["content"]), 100)),
-            ],
-            empty: "There is nothing.",
-        },
-        arguments,
-        context,
-    )
-}
-
-fn list(
-    request: &Value,
-    shown: Shown,
-    arguments: &Arguments,
-    context: &mut CliContext,
-) -> CliResult {
-    let answer = sign_in(arguments, context)?.ask(request)?;
-    shown.print(&answer, arguments, context)
-}
-
-/// `hearth account revoke ID`
-fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let id = arguments.required(0);
-    let request = json!({ "type": "revoke_own_token", "token_id": id });
-    sign_in(arguments, context)?.ask(&request)?;
-    context.note(format_args!("Revoked {id}."))
-}
-
-/// `hearth account forget ID`
-fn forget(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let id = arguments.required(0);
-    let request = json!({ "type": "delete_memory", "memory_id": id });
-    sign_in(arguments, context)?.ask(&request)?;
-    context.note(format_args!("Removed {id}."))
-}
-
-/// `hearth account sign-out`
-fn sign_out(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = json!({ "type": "sign_out_everywhere", "tokens": arguments.has("tokens") });
-    sign_in(arguments, context)?.ask(&request)?;
-    context.note("All your sessions have ended.")
 }
 
 /// `hearth account delete`

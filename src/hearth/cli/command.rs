@@ -25,6 +25,8 @@ pub enum CommandFunction {
     Plain(fn(&Arguments, &mut CliContext) -> CliResult),
     /// Sends one request to the service and shows its response.
     Row(Row),
+    /// The same as a person who signs in to a server, not as the owner of the machine.
+    OwnRow(Row),
     /// Asks the service, signed in as the owner of the machine.
     Door(
         Configuration,
@@ -48,6 +50,11 @@ impl Command {
 
     pub const fn row(mut self, request: Request, shown: Shown) -> Command {
         self.run = Some(CommandFunction::Row(Row { request, shown }));
+        self
+    }
+
+    pub const fn own_row(mut self, request: Request, shown: Shown) -> Command {
+        self.run = Some(CommandFunction::OwnRow(Row { request, shown }));
         self
     }
 
@@ -103,11 +110,13 @@ impl Command {
         rest[..end].trim()
     }
 
-    /// The options: `--data-dir` is one of all that ask the service, and `--json` of those
-    /// that show a table.
+    /// The options: `--data-dir` is one of all that ask the service, `--json` of those that show
+    /// a table, and what names a server of those that sign in to it.
     pub fn options(&self) -> Vec<CommandOption> {
         let mut options = CommandOption::list(self.text);
         options.extend(CommandOption::list(match self.run {
+            Some(CommandFunction::OwnRow(row)) if row.shown.is_table() => "--json\n--SERVER",
+            Some(CommandFunction::OwnRow(_)) => "--SERVER",
             Some(CommandFunction::Row(row)) if row.shown.is_table() => "--json\n--data-dir",
             Some(CommandFunction::Row(_) | CommandFunction::Door(..)) => "--data-dir",
             _ => "",

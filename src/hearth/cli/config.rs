@@ -10,8 +10,9 @@ use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::{DataDirectory, with_option};
 use super::door::{Configuration, Door, settings};
 use super::{password, table};
-use crate::handbook::{CONFIG_SCHEMA, unpack};
+use crate::handbook::CONFIG_SCHEMA;
 use crate::server;
+use base::gzip::unpack;
 use config::quoted;
 
 pub const COMMAND: Command = Command::new(

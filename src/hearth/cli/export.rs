@@ -1,9 +1,8 @@
 //! `hearth export`: what the household has as JSON Lines, which `hearth import` reads, or as
 //! Markdown for people.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::context::{CliContext, CliError, CliResult};
 use super::door::Door;
 use super::progress::ProgressLine;
 use super::terminal::VisibleWriter;
+use base::files;
 use base::ids::ConversationId;
 use base::measure::count;
 use serde_json::{Value, json};
@@ -121,12 +121,7 @@ impl Parts<'_> {
         let partial = PathBuf::from(partial);
         // What a killed export left may be readable by others, or be a link.
         let _ = fs::remove_file(&partial);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&partial)
-            .map_err(|error| self::unwritten(&partial, &error))?;
+        let file = files::create(&partial).map_err(|error| self::unwritten(&partial, &error))?;
         let mut writer = BufWriter::new(file);
         let written = self.copy(&mut writer, unwritten).and_then(|counts| {
             let synced = writer.get_ref().sync_all();

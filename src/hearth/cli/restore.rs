@@ -1,8 +1,7 @@
 //! `hearth restore`: checks a backup, and replaces the current data with it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
@@ -20,6 +19,7 @@ use agent::skills;
 use base::age::{AgeError, EncryptedFile, FIRST_LINE, Identity, SecretKey};
 use base::calendar::Zone;
 use base::clock::Clock;
+use base::files::create;
 use base::key_file;
 use base::measure::count;
 use base::secret::reference;
@@ -210,7 +210,7 @@ fn decrypt(
         None => return Err(failed(AgeError::NeedsKey)),
     };
     let decrypted = Decrypted(place.join(format!("hearth-decrypted-{}.db", reference())));
-    let target = create_private(&decrypted.0);
+    let target = create(&decrypted.0);
     let mut target = target.map_err(|error| {
         CliError::failed(format!(
             "{} cannot be written: {error}",
@@ -243,12 +243,7 @@ fn report(context: &mut CliContext, what: &str, keys: &[String]) -> CliResult {
 }
 
 fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    create_private(path)?.write_all(content)
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(path)
+    create(path)?.write_all(content)
 }
 
 /// An unused name in the data directory, such as `replaced-20261121-093000`.

@@ -6,9 +6,7 @@
 
 mod terminal;
 
-use std::io::Read as _;
-
-use flate2::bufread::GzDecoder;
+use base::gzip::unpack_text;
 
 /// One page of the handbook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,19 +70,10 @@ pub fn topic(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)
 }
 
-/// A file as it was before the build script compressed it.
-pub(crate) fn unpack(gzip: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    GzDecoder::new(gzip)
-        .read_to_end(&mut plain)
-        .expect("the build script compressed it");
-    plain
-}
-
 impl Topic {
     /// The Markdown source.
     pub fn markdown(&self) -> String {
-        String::from_utf8(unpack(self.gzip)).expect("the handbook is UTF-8")
+        unpack_text(self.gzip)
     }
 
     /// What the page is about, as the index says it.

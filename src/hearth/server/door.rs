@@ -23,6 +23,7 @@ use crate::service::Service;
 use crate::service::session::sessions;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
+use base::files::{create, unless_missing};
 use base::secret::Secret;
 use base::sync::lock;
 use config::Settings;
@@ -81,7 +82,7 @@ impl Door {
     fn listen(&self) -> io::Result<Listener> {
         let (path, service) = (self.directory.join(SOCKET_FILE), &self.service);
         write_key(&self.directory, service.owner_key())?;
-        remove(&path)?;
+        unless_missing(fs::remove_file(&path))?;
         let socket = at(&self.directory, |path| UnixListener::bind(path))?;
         rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
         // Counted by itself: a crowd on the network must not keep the owner out.
@@ -125,7 +126,7 @@ impl Door {
         let listeners = std::mem::take(&mut *lock(&self.listeners));
         listeners.into_iter().for_each(Listener::stop);
         for name in [SOCKET_FILE, KEY_FILE] {
-            if let Err(error) = remove(&self.directory.join(name)) {
+            if let Err(error) = unless_missing(fs::remove_file(self.directory.join(name))) {
                 log::warn!("{name}: {error}");
             }
         }
@@ -231,19 +232,6 @@ fn at<T>(directory: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -> io::Res
 
 fn write_key(directory: &Path, key: &Secret) -> io::Result<()> {
     let path = directory.join(KEY_FILE);
-    remove(&path)?;
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(key.expose().as_bytes())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    unless_missing(fs::remove_file(&path))?;
+    create(&path)?.write_all(key.expose().as_bytes())
 }

@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::lock::LOCK_FILE;
+use base::files::unless_missing;
 
 /// The database's name in the data directory.
 pub const DATABASE_FILE: &str = "hearth.db";
@@ -40,10 +41,7 @@ pub fn begin(data_dir: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// It cannot be removed. A directory that does not exist is no error.
 pub fn discard(data_dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(data_dir.join(PARTIAL)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    unless_missing(fs::remove_dir_all(data_dir.join(PARTIAL)))
 }
 
 /// Commits the restore: [`finish`] will replace the files of the data directory
@@ -94,10 +92,7 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
     let aside = match fs::read_to_string(ready.join(ASIDE)) {
         Ok(name) => data_dir.join(name),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return match fs::remove_dir(&ready) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-                _ => Ok(None),
-            };
+            return unless_missing(fs::remove_dir(&ready)).map(|()| None);
         }
         Err(error) => return Err(error),
     };
@@ -141,10 +136,7 @@ fn give_to_owner(data_dir: &Path, path: &Path) -> io::Result<()> {
 }
 
 fn move_aside(data_dir: &Path, aside: &Path, name: &std::ffi::OsStr) -> io::Result<()> {
-    match fs::rename(data_dir.join(name), aside.join(name)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    unless_missing(fs::rename(data_dir.join(name), aside.join(name)))
 }
 
 fn sync(path: &Path) -> io::Result<()> {

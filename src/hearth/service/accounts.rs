@@ -10,7 +10,7 @@ use base::ids::MachineId;
 use base::secret::{Secret, fingerprint};
 use net::peer::Peer;
 use protocol::public_key::PublicKey;
-use store::{Identity, NewToken, SESSION, TokenScope, User, UserRole};
+use store::{Identity, NewToken, User, UserRole};
 
 /// What POST /auth returns.
 pub struct Login {
@@ -91,13 +91,8 @@ impl Service {
     pub(super) fn new_session(&self, user: &User, length: Duration) -> (Secret, NewToken) {
         let token = Secret::random_token();
         let session = NewToken {
-            user_id: user.id,
-            name: SESSION.to_owned(),
-            fingerprint: fingerprint(token.expose()),
-            role: user.role,
             expires_at: Some(self.clock.now().plus(length)),
-            scope: TokenScope::default(),
-            speaks_for: Vec::new(),
+            ..NewToken::session(user.id, user.role, fingerprint(token.expose()))
         };
         (token, session)
     }

@@ -111,7 +111,7 @@ impl Service {
     pub(super) fn set_language(&self, by: &Identity, language: Option<&str>) -> Result<Value> {
         let code = language.map(|language| {
             code_of(language).ok_or_else(|| {
-                let known = LANGUAGES.map(|(code, _)| code).join(", ");
+                let known = LANGUAGES.join(", ");
                 Error::invalid_request(format!("\"language\" must be one of {known}, or null"))
             })
         });

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use crate::handbook;
 use crate::http::Pages;
 use base::error::Error;
+use base::gzip::unpack;
 use base::secret::{hex, sha256};
 use net::http::{Head, Response};
 
@@ -28,7 +29,7 @@ struct Asset {
 impl Asset {
     /// The uncompressed file.
     fn plain(&self) -> Vec<u8> {
-        handbook::unpack(self.gzip)
+        unpack(self.gzip)
     }
 }
 
@@ -148,7 +149,7 @@ impl Pages for Web {
             return respond(head, "text/html; charset=utf-8", REVALIDATE, body);
         }
         if head.path == SCHEMA {
-            let body = Cow::Owned(handbook::unpack(handbook::PROTOCOL_SCHEMA));
+            let body = Cow::Owned(unpack(handbook::PROTOCOL_SCHEMA));
             return respond(head, "application/schema+json", REVALIDATE, body);
         }
         let Some((asset, cache)) = self.asset(&head.path) else {

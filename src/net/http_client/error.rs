@@ -74,7 +74,6 @@ impl ClientError {
                 io::ErrorKind::InvalidData => ClientError::Untrusted(error.to_string()),
                 _ => interrupted(error),
             },
-            Error::Tls(_) | Error::Rustls(_) => ClientError::Untrusted(error.to_string()),
             Error::ConnectProxyFailed(_) => ClientError::Unreachable(error.to_string()),
             Error::Protocol(_) | Error::LargeResponseHeader(..) => {
                 ClientError::NotHttp(error.to_string())

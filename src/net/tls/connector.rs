@@ -47,7 +47,8 @@ impl<In: Transport> Connector<In> for Secure {
             .unwrap_or(host);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| untrusted(format!("{host:?} is no name that a certificate can have")))?;
-        let mut connection = ClientConnection::new(config, name)?;
+        let connection = ClientConnection::new(config, name);
+        let mut connection = connection.map_err(|error| untrusted(error.to_string()))?;
         let clock = details.current_time.clone();
         let mut socket = TransportAdapter::new(transport.boxed(), clock);
         socket.set_timeout(details.timeout);

@@ -2,9 +2,7 @@
 //! in the data directory. Phones and computers trust the authority once; the certificate is
 //! renewed by the server.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +13,7 @@ use super::der::{SEQUENCE, element};
 use super::inspect::{Inspected, inspect};
 use super::issue::{Issued, Issuer, issue, of_authority, of_server, pair};
 use base::clock::Timestamp;
+use base::files;
 use base::secret::random_bytes;
 use config::{AUTHORITY, AUTHORITY_KEY, HOUSEHOLD_CERTIFICATE, HOUSEHOLD_KEY};
 
@@ -124,35 +123,12 @@ fn save(
     write(&certificate, &made.certificate, CERTIFICATE_MODE)
 }
 
-/// Writes a file atomically, for the owner of its folder: under `sudo`, that is the user who
-/// runs the server.
+/// Writes a file in place of one that may be there.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertificateError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let temporary = path.with_file_name(name);
-    let written = || -> io::Result<()> {
-        match fs::remove_file(&temporary) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&temporary)?;
-        let owner = fs::metadata(path.parent().unwrap_or(Path::new(".")))?;
-        let ours = file.metadata()?;
-        if (ours.uid(), ours.gid()) != (owner.uid(), owner.gid()) {
-            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    written()
+    files::replace(path, text, mode)
         .map_err(|error| CertificateError::of(path, format_args!("cannot be written: {error}")))
 }
 

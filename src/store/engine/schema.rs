@@ -2,9 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
 use crate::engine::connection::{self, Purpose};
+use base::files;
 
 /// `Hrth`: identifies our files in their header.
 pub(crate) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
@@ -305,12 +304,7 @@ pub(crate) fn check(path: &Path, connection: &Connection) -> Result<(), OpenErro
 /// another connection of this process holds on it
 /// (<https://www.sqlite.org/howtocorrupt.html>, section 2.2).
 fn create(path: &Path) -> io::Result<()> {
-    let created = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
-    match created {
+    match files::create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         created => created.map(drop),
     }

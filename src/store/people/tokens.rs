@@ -42,6 +42,21 @@ pub struct NewToken {
     pub speaks_for: Vec<UserId>,
 }
 
+impl NewToken {
+    /// A session that does not end by itself.
+    pub fn session(user_id: UserId, role: UserRole, fingerprint: [u8; 32]) -> NewToken {
+        NewToken {
+            user_id,
+            name: SESSION.to_owned(),
+            fingerprint,
+            role,
+            expires_at: None,
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
+        }
+    }
+}
+
 /// What a program asks with: what it begins with it, it continues with nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credential {

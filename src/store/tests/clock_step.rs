@@ -69,13 +69,8 @@ fn what_waits_waits_as_long_as_before() {
         let user = store.add_user("ann", UserRole::User, "hash").unwrap();
         let token = store
             .add_token(NewToken {
-                user_id: user.id,
-                name: SESSION.to_owned(),
-                fingerprint: [1; 32],
-                role: UserRole::User,
                 expires_at: Some(clock.now().shifted(HOUR)),
-                scope: TokenScope::default(),
-                speaks_for: Vec::new(),
+                ..NewToken::session(user.id, UserRole::User, [1; 32])
             })
             .unwrap();
         store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();

@@ -314,13 +314,8 @@ fn what_has_served_its_time_is_purged() {
     let user = store.add_user("ann", UserRole::User, "hash").unwrap();
     let token = store
         .add_token(NewToken {
-            user_id: user.id,
-            name: SESSION.to_owned(),
-            fingerprint: [1; 32],
-            role: UserRole::User,
             expires_at: Some(clock.now().plus(days(10))),
-            scope: TokenScope::default(),
-            speaks_for: Vec::new(),
+            ..NewToken::session(user.id, UserRole::User, [1; 32])
         })
         .unwrap();
     store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();

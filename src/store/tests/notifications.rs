@@ -144,13 +144,8 @@ fn each_browser_of_a_person_is_told_while_its_session_lasts() {
     let ann = store.add_user("ann", UserRole::User, "x").unwrap();
     let token = |number: u8, expires_at: Option<Timestamp>| {
         let token = store.add_token(NewToken {
-            user_id: ann.id,
-            name: SESSION.to_owned(),
-            fingerprint: [number; 32],
-            role: UserRole::User,
             expires_at,
-            scope: TokenScope::default(),
-            speaks_for: vec![],
+            ..NewToken::session(ann.id, UserRole::User, [number; 32])
         });
         token.unwrap().id
     };

@@ -10,13 +10,8 @@ use base::ids::{MachineId, UserId};
 fn token(store: &Store, user: &User, name: &str, fingerprint: u8, role: UserRole) -> Token {
     store
         .add_token(NewToken {
-            user_id: user.id,
             name: name.to_owned(),
-            fingerprint: [fingerprint; 32],
-            role,
-            expires_at: None,
-            scope: TokenScope::default(),
-            speaks_for: Vec::new(),
+            ..NewToken::session(user.id, role, [fingerprint; 32])
         })
         .unwrap()
 }
@@ -108,13 +103,8 @@ fn a_token_grants_the_lesser_of_two_roles() {
         assert_eq!((identity.role, identity.user), (granted, user.name.clone()));
     }
     let unknown = NewToken {
-        user_id: UserId::from(3),
         name: "api".to_owned(),
-        fingerprint: [9; 32],
-        role: UserRole::User,
-        expires_at: None,
-        scope: TokenScope::default(),
-        speaks_for: Vec::new(),
+        ..NewToken::session(UserId::from(3), UserRole::User, [9; 32])
     };
     assert_eq!(store.add_token(unknown).unwrap_err().code(), Code::NotFound);
 }
@@ -150,13 +140,8 @@ fn a_token_ends_when_its_time_comes() {
     let user = store.add_user("ann", UserRole::User, "hash").unwrap();
     let token = store
         .add_token(NewToken {
-            user_id: user.id,
-            name: SESSION.to_owned(),
-            fingerprint: [1; 32],
-            role: UserRole::User,
             expires_at: Some(clock.now().plus(Duration::from_secs(60))),
-            scope: TokenScope::default(),
-            speaks_for: Vec::new(),
+            ..NewToken::session(user.id, UserRole::User, [1; 32])
         })
         .unwrap();
     assert!(store.identity(&[1; 32]).unwrap().is_some());
@@ -192,15 +177,11 @@ fn the_newest_places_of_a_person_are_remembered_until_the_password_changes() {
     let ada = store.add_user("ada", UserRole::User, "hash").unwrap();
     let bob = store.add_user("bob", UserRole::User, "hash").unwrap();
     let sign_in = |number: usize, place: usize| {
-        let new = NewToken {
-            user_id: ada.id,
-            name: SESSION.to_owned(),
-            fingerprint: base::secret::sha256(&number.to_le_bytes()),
-            role: UserRole::User,
-            expires_at: None,
-            scope: TokenScope::default(),
-            speaks_for: Vec::new(),
-        };
+        let new = NewToken::session(
+            ada.id,
+            UserRole::User,
+            base::secret::sha256(&number.to_le_bytes()),
+        );
         store.add_session(new, format!("place {place}")).unwrap();
     };
     for number in 0..=tokens::PLACES {
@@ -316,13 +297,10 @@ fn a_token_is_as_narrow_as_it_was_made() {
         household_only: true,
     };
     let made = store.add_token(NewToken {
-        user_id: ada.id,
         name: "display".to_owned(),
-        fingerprint: [1; 32],
-        role: UserRole::User,
-        expires_at: None,
         scope: scope.clone(),
         speaks_for: vec![bob.id],
+        ..NewToken::session(ada.id, UserRole::User, [1; 32])
     });
     let speaks_for = Some(vec!["Bob".to_owned()]);
     assert_eq!(made.unwrap().speaks_for, speaks_for);
@@ -376,13 +354,10 @@ fn a_token_that_may_less_than_its_person_is_narrowed() {
         let fingerprint = [number as u8; 32];
         store
             .add_token(NewToken {
-                user_id: ada.id,
                 name: "display".to_owned(),
-                fingerprint,
-                role,
-                expires_at: None,
                 scope: scope.clone(),
                 speaks_for,
+                ..NewToken::session(ada.id, role, fingerprint)
             })
             .unwrap();
         let identity = store.identity(&fingerprint).unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use base::secret::{Secret, fingerprint};
 use serde_json::{Value, json};
-use store::{NewToken, Store, TokenScope, UserRole};
+use store::{NewToken, Store, UserRole};
 
 use support::client::{Client, End};
 use support::home::Home;
@@ -211,13 +211,8 @@ fn a_token_may_have_less_than_its_user() {
     let admin = store.user("admin").unwrap().unwrap();
     let token = Secret::random_token();
     let new = NewToken {
-        user_id: admin.id,
         name: "display".to_owned(),
-        fingerprint: fingerprint(token.expose()),
-        role: UserRole::Viewer,
-        expires_at: None,
-        scope: TokenScope::default(),
-        speaks_for: Vec::new(),
+        ..NewToken::session(admin.id, UserRole::Viewer, fingerprint(token.expose()))
     };
     store.add_token(new).unwrap();
     store.close();

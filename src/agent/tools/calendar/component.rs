@@ -1,7 +1,7 @@
 //! The text of iCalendar (RFC 5545): components with their properties, as they are written.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// Longest line, unfolded, in bytes: more is cut.
 const LINE_BYTES: usize = 64 * 1024;
@@ -270,6 +270,11 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     value
+}
+
+/// A date or local time in the basic format of ISO 8601, as iCalendar writes them.
+pub fn basic(time: impl Display) -> String {
+    format!("{time:.0}").replace(['-', ':'], "")
 }
 
 #[cfg(test)]

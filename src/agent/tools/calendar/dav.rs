@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::reading::{Reading, View, address};
+use super::reading::{Reading, View, address, utc};
 use super::remote::{Answer, Remote};
 use crate::tools::xml;
-use base::calendar::Zone;
 
 /// What is asked of a place.
 const WANTED: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
@@ -130,19 +129,14 @@ pub(super) fn events(
     view: View,
 ) -> Result<(Vec<store::EventTime>, Option<String>), String> {
     let (from, until) = view.window();
-    let utc = |time| {
-        Zone::utc()
-            .local(time)
-            .map(|local| local.strftime("%Y%m%dT%H%M%SZ").to_string())
-    };
     let query = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
          <c:calendar-query xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\"><d:prop>\
          <d:getetag/><c:calendar-data/></d:prop><c:filter><c:comp-filter name=\"VCALENDAR\">\
          <c:comp-filter name=\"VEVENT\"><c:time-range start=\"{}\" end=\"{}\"/></c:comp-filter>\
          </c:comp-filter></c:filter></c:calendar-query>",
-        utc(from).unwrap_or_default(),
-        utc(until).unwrap_or_default(),
+        utc(from),
+        utc(until),
     );
     let answer = remote.send("REPORT", url, &headers("1"), Some(query.as_bytes()))?;
     if answer.status != 207 {

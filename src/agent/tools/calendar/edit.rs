@@ -4,8 +4,8 @@ use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 
 use super::OUTSIDE_MARK;
-use super::component::{Component, Property, escaped};
-use super::reading::Moment;
+use super::component::{Component, Property, basic, escaped};
+use super::reading::{Moment, utc};
 use super::zones::{Zones, definition};
 use base::calendar::{Recurrence, Zone};
 use base::clock::Timestamp;
@@ -223,9 +223,7 @@ fn set_time(event: &mut Component, when: When, zoned: Option<&(String, Zone)>) {
     event.remove("DURATION");
     let (from, until) = match when {
         When::Days(first, last) => {
-            let day = |name: &str, day: Date| {
-                Property::new(name, day.strftime("%Y%m%d").to_string()).with("VALUE", "DATE")
-            };
+            let day = |name: &str, day: Date| Property::new(name, basic(day)).with("VALUE", "DATE");
             (
                 day("DTSTART", first),
                 day("DTEND", last.tomorrow().unwrap_or(last)),
@@ -248,13 +246,7 @@ fn written(name: &str, time: Timestamp, zoned: Option<&(String, Zone)>) -> Prope
 }
 
 fn local_property(name: &str, local: DateTime, zone: &str) -> Property {
-    Property::new(name, local.strftime("%Y%m%dT%H%M%S").to_string()).with("TZID", zone)
-}
-
-fn utc(time: Timestamp) -> String {
-    Zone::utc().local(time).map_or(String::new(), |local| {
-        local.strftime("%Y%m%dT%H%M%SZ").to_string()
-    })
+    Property::new(name, basic(local)).with("TZID", zone)
 }
 
 /// Which time of an event is meant, in the form in which the event is written.
@@ -407,11 +399,11 @@ fn shifted(value: &str, ahead: jiff::Span) -> Option<String> {
     match date(bare) {
         Some(day) => {
             let moved = day.at(0, 0, 0, 0).checked_add(ahead).ok()?;
-            Some(moved.strftime("%Y%m%d").to_string())
+            Some(basic(moved.date()))
         }
         None => {
             let moved = local(bare)?.checked_add(ahead).ok()?;
-            Some(format!("{}{end}", moved.strftime("%Y%m%dT%H%M%S")))
+            Some(basic(moved) + end)
         }
     }
 }

@@ -7,7 +7,7 @@ use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 
 use super::OUTSIDE_MARK;
-use super::component::{Component, Property, components, text};
+use super::component::{Component, Property, basic, components, text};
 use super::zones::Zones;
 use crate::tools::output::shorten;
 use base::calendar::recurrence::{Search, date, local};
@@ -122,8 +122,8 @@ impl Moment {
     /// By which a time of an event that comes again is named.
     pub fn key(&self) -> String {
         match self {
-            Moment::Day(day) => day.strftime("%Y%m%d").to_string(),
-            Moment::Time { at, .. } => key_of(*at),
+            Moment::Day(day) => basic(day),
+            Moment::Time { at, .. } => utc(*at),
         }
     }
 
@@ -135,11 +135,10 @@ impl Moment {
     }
 }
 
-fn key_of(at: Timestamp) -> String {
-    match Zone::utc().local(at) {
-        Some(utc) => utc.strftime("%Y%m%dT%H%M%SZ").to_string(),
-        None => String::new(),
-    }
+/// An instant as iCalendar writes it; empty beyond the year 9999.
+pub fn utc(at: Timestamp) -> String {
+    let utc = Zone::utc().local(at);
+    utc.map_or(String::new(), |utc| basic(utc) + "Z")
 }
 
 /// How long an event takes.
@@ -271,7 +270,7 @@ impl Reading {
         for moment in found {
             let key = moment.key();
             // Some exclude a time by its day.
-            let day = moment.day().strftime("%Y%m%d").to_string();
+            let day = basic(moment.day());
             let is_excluded = but.contains(&key)
                 || but.contains(&day)
                 || changed.contains(&(described.uid.clone(), key.clone()));

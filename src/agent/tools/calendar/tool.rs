@@ -17,7 +17,7 @@ use crate::tools::definition::{
     Arguments, Change as Changed, Definition, RunLimit, Tool, ToolContext, required_text, text,
 };
 use crate::tools::wording::Intent;
-use base::calendar::{Recurrence, Zone};
+use base::calendar::{Recurrence, Zone, weekday};
 use base::clock::Timestamp;
 use base::error::Error;
 use base::ids::{CalendarId, EventId, UserId};
@@ -588,7 +588,7 @@ fn line(event: &CalendarEvent, zone: &Zone) -> String {
 pub fn when(event: &CalendarEvent, zone: &Zone) -> String {
     let time = &event.time;
     let day = |text: &str| match text.parse::<Date>() {
-        Ok(day) => day.strftime("%a %Y-%m-%d").to_string(),
+        Ok(day) => format!("{:.3} {day}", weekday(day)),
         Err(_) => text.to_owned(),
     };
     match (&time.first_day, &time.last_day) {

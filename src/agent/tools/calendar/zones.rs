@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use jiff::tz::TimeZone;
 
-use super::component::Component;
+use super::component::{Component, basic};
 use base::calendar::{Zone, recurrence};
 use base::clock::Timestamp;
 
@@ -181,7 +181,7 @@ pub(super) fn definition(zone: &Zone, name: &str, now: Timestamp) -> Component {
                     "RRULE",
                     format!("FREQ=YEARLY;BYMONTH={month};BYDAY={nth}{weekday}"),
                 ));
-                local.strftime("%Y%m%dT%H%M%S").to_string()
+                basic(local)
             }
         };
         one.set(property("DTSTART", begin));

@@ -1,8 +1,7 @@
 //! `hearth config edit`: a draft beside the file, opened in the person's editor.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
@@ -14,6 +13,7 @@ use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
 use crate::cli::prompter::Prompter;
 use crate::server::StartError;
+use base::files;
 
 /// The draft of `hearth config edit` in the data directory.
 pub(super) const DRAFT: &str = "config.draft.json";
@@ -91,9 +91,7 @@ pub(super) fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliCont
 /// Writes a file of the owner's alone, in place of one that may be there.
 fn write_new(path: &Path, text: &str) -> CliResult {
     let _ = fs::remove_file(path);
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    opened
+    files::create(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| CliError::failed(StartError::unwritable(path, &error)))
 }

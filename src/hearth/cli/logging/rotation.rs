@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use base::files::unless_missing;
+
 /// Largest size of one file, in bytes.
 pub const MOST_BYTES: u64 = 5_000_000;
 /// Number of files: the current one and four older ones, `.1` the newest.
@@ -75,10 +77,8 @@ impl RotatingFile {
     /// Gives each file the next number; the oldest is overwritten.
     fn shift(&self) -> io::Result<()> {
         for number in (0..FILES - 1).rev() {
-            match fs::rename(self.numbered(number), self.numbered(number + 1)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            let moved = fs::rename(self.numbered(number), self.numbered(number + 1));
+            unless_missing(moved)?;
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! Inspecting a backup, and extracting its database.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
@@ -12,6 +11,7 @@ use super::error::BackupError;
 use crate::engine::check::{Progress, ProgressWatcher, run_check};
 use crate::engine::connection::{log_of, set_journal_mode};
 use crate::engine::schema;
+use base::files;
 
 /// Bytes that are copied per step.
 const CHUNK: usize = 256 * 1024;
@@ -187,12 +187,7 @@ fn copy(from: &Path, to: &Path, watch: &ProgressWatcher) -> Result<(), BackupErr
     let unwritten = |error| BackupError::io(to, "written", &error);
     let mut source = File::open(from).map_err(unread)?;
     let total = source.metadata().map_err(unread)?.len();
-    let mut target = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to)
-        .map_err(unwritten)?;
+    let mut target = files::create(to).map_err(unwritten)?;
     let mut buffer = vec![0; CHUNK];
     let mut done = 0;
     loop {

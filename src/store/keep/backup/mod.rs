@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use base::age::{self, AgeError, Recipient};
+use base::files::unless_missing;
 use rusqlite::{Connection, OpenFlags, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -398,10 +399,8 @@ fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
     }
     // An interrupted backup may have left data, and a journal that would be played back.
     file.set_len(0).map_err(failed)?;
-    match fs::remove_file(with_suffix(partial, "-journal")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
-        _ => Ok(file),
-    }
+    unless_missing(fs::remove_file(with_suffix(partial, "-journal"))).map_err(failed)?;
+    Ok(file)
 }
 
 /// Adds the other files, and turns the copy into one file without a log.
