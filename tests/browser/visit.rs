@@ -10,6 +10,7 @@ use super::{address, check, say, sign_in, until_last_reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::time::Duration;
+use support::calendar_server::{CalendarServer, calendar};
 use support::home::{Home, PASSWORD, write_config};
 use support::model::{Act, Model};
 
@@ -85,6 +86,57 @@ fn the_day_is_above_the_composer() {
     page.evaluate("location.hash = '#/'");
     page.click(".suggestions button");
     until_last_reply(&mut page, "fine");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn events_and_questions_are_of_the_day_and_three_suggestions_at_most() {
+    let server = CalendarServer::start();
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["content"].as_str() {
+            Some(text) if text.contains("run it") => {
+                Act::call("run_command", json!({ "command": "true" }))
+            }
+            _ => Act::say("fine"),
+        }
+    });
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tools": { "run_command": { "enabled": true } },
+    })));
+    let day = home.clock.now().to_string()[..10].replace('-', "");
+    let event = format!(
+        "BEGIN:VEVENT\r\nUID:a\r\nDTSTART;VALUE=DATE:{day}\r\nSUMMARY:Choir practice\r\nEND:VEVENT\r\n"
+    );
+    server.file("/choir.ics", "1", &calendar(&event));
+    let mut admin = home.admin();
+    let url = server.url("/choir.ics");
+    admin.ask(json!({ "type": "add_calendar", "name": "Choir", "url": url }));
+    support::eventually("the event is known", || {
+        let today = admin.ask(json!({ "type": "today" }));
+        (!today["events"].as_array().unwrap().is_empty()).then_some(())
+    });
+    for question in ["Any post?", "What is for dinner?", "Is it cold?", "Bins?"] {
+        for _ in 0..2 {
+            admin.ask(json!({ "type": "chat", "message": question }));
+        }
+    }
+    admin.send(&json!({ "type": "chat", "message": "run it" }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    let rows = "[...document.querySelectorAll('.today > li')].map((one) => one.innerText)";
+    page.until(&format!(
+        "{rows}.some((one) => one.includes('Choir practice') && one.includes('All day'))"
+    ));
+    page.until(&format!(
+        "{rows}.some((one) => one.includes('Waits for you'))"
+    ));
+    page.until("document.querySelectorAll('.suggestions button').length === 3");
+    page.evaluate("[...document.querySelectorAll('.today a')].find((one) => one.textContent.includes('Waits for you')).click()");
+    page.until("document.querySelector('.approval')");
     check(&page, &home);
 }
 
