@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -130,4 +131,49 @@ fn axe_finds_nothing_on_the_first_steps() {
     page.click(".guide .card button");
     page.until("document.querySelector('dialog[open] svg path')");
     examine(&mut page, axe, "the address as a code");
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn axe_finds_nothing_in_what_opens_and_goes_again() {
+    let Some(axe) = axe_core() else { return };
+    let model = Model::saying("fine");
+    let mut home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.call("Page.setBypassCSP", json!({ "enabled": true }));
+    page.open(&format!("{}help", address(&home)));
+    page.until("document.querySelector('.handbook a')");
+    examine(&mut page, axe, "help before signing in");
+    let mut admin = home.admin();
+    let url = address(&home);
+    let invited = admin.ask(json!({ "type": "invite_user", "name": "grace", "url": url }));
+    page.open(invited["link"].as_str().unwrap());
+    page.until("document.querySelector('[autocomplete=new-password]')");
+    examine(&mut page, axe, "invitation");
+    page.open("about:blank");
+    sign_in(&mut page, &home);
+    say(&mut page, "hello");
+    super::until_last_reply(&mut page, "fine");
+    page.click(".top button.audience");
+    page.until("document.querySelector('dialog [name=audience]')");
+    examine(&mut page, axe, "who sees a conversation");
+    page.evaluate("document.querySelector('dialog').close()");
+    page.click(".top .menu-place > button");
+    examine(&mut page, axe, "menu of a conversation");
+    page.press("Escape", 0);
+    page.fill(".search input", "hello");
+    page.until("document.querySelector('.found a')");
+    examine(&mut page, axe, "search");
+    page.size(390, 844);
+    page.click(".open-side");
+    page.until("document.querySelector('.side.shown')");
+    examine(&mut page, axe, "menu on a phone");
+    admin.ask(json!({ "type": "create_schedule", "say": "Water the plants", "at": "+5m" }));
+    home.server().advance_clock(Duration::from_secs(360));
+    page.until("document.querySelector('.told')");
+    examine(&mut page, axe, "a reminder");
+    home.stop();
+    page.until("!document.querySelector('.banner').hidden");
+    examine(&mut page, axe, "disconnected");
 }
