@@ -29,6 +29,8 @@ fn state(page: &mut Page, axe: Option<&str>, name: &str) {
         page.until("!document.querySelector('.side') || getComputedStyle(document.querySelector('.side')).visibility === (innerWidth > 600 ? 'visible' : 'hidden')");
         let over = page.evaluate("document.documentElement.scrollWidth - innerWidth");
         assert!(over.as_i64().unwrap() <= 0, "{name} at {width}: {over}");
+        let cut = page.evaluate("[...document.querySelectorAll('.pages a, .badge, button, h1, h2')].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).textOverflow !== 'ellipsis').map((one) => one.outerHTML)");
+        assert_eq!(cut, json!([]), "{name} at {width}");
         page.screenshot(&format!("state-{name}-{width}"));
     }
 }

@@ -43,8 +43,8 @@ export async function show(household, pressed, id) {
       (household.maySend || one.owner === household.identity?.user) && h("span.row.wrap",
         household.maySend && one.told_at && doneAndSnooze(household, one.schedule_id, tried),
         household.maySend && (one.next_at || one.on) && h("button", { "aria-label": say("list.deed_of", { deed: step, what }), onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
-        one.last_at && iconButton("status", say("scheduling.runs_of", { what }), say("scheduling.runs"), () => scheduling(({ showRuns }) => showRuns(household, one).catch(complain))),
-        remover(say("common.delete"), { what, title: say("reminders.delete_title") }, "delete_schedule", { schedule_id: one.schedule_id })));
+        h("span.row", one.last_at && iconButton("status", say("scheduling.runs_of", { what }), say("scheduling.runs"), () => scheduling(({ showRuns }) => showRuns(household, one).catch(complain))),
+        remover(say("common.delete"), { what, title: say("reminders.delete_title") }, "delete_schedule", { schedule_id: one.schedule_id }))));
   }
 }
 
