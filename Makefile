@@ -53,7 +53,7 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	$(TEST)
 	$(INTERLEAVINGS)
 
-test-browser: tools ## Test the web page in a real browser (needs Chromium, BROWSER=path for another; the main way in Firefox, too)
+test-browser: tools ## Test the web page in a real browser (needs Chromium, BROWSER=path for another; the main way in Firefox, and axe-core from npm, too)
 	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored --skip peers
 
 bench: tools ## Measure speed and memory (ONLY="health turns" for some)

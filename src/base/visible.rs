@@ -2,7 +2,7 @@
 //! in it hides: what is invisible or changes how other text looks becomes a mark such as
 //! `‹U+202E›`, and what would push text out of sight becomes a count.
 //!
-//! The web page does the same in visible.js; both are tested with tests/data/visible.json.
+//! The web page does the same in approvals.js; both are tested with tests/data/visible.json.
 
 /// What begins and ends a mark. In the text itself they are escaped, so that it
 /// cannot contain a mark.

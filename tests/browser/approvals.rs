@@ -18,7 +18,7 @@ fn shown(page: &mut super::Page, texts: &Value) -> Value {
     page.evaluate(&format!(
         "(async () => {{
             const script = document.querySelector('script[type=module]').src;
-            const {{ visible }} = await import(new URL('visible.js', script));
+            const {{ visible }} = await import(new URL('approvals.js', script));
             return {texts}.map((parts) => visible(parts.map((part) => typeof part === 'string' ? part : part[0].repeat(part[1])).join('')));
         }})()"
     ))
@@ -54,7 +54,7 @@ fn the_page_shows_what_hides_as_the_server_does() {
     let found = page.evaluate(
         "(async () => {
             const script = document.querySelector('script[type=module]').src;
-            const { visible } = await import(new URL('visible.js', script));
+            const { visible } = await import(new URL('approvals.js', script));
             const marked = [];
             for (let code = 0; code <= 0x10FFFF; code += 1) {
                 const text = `a${String.fromCodePoint(code)}b`;

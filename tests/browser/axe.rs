@@ -1,21 +1,30 @@
 //! Every screen under axe-core, the usual checker of accessibility. It is no part of the
-//! project: `AXE=path/to/axe.min.js make test-browser` names it, and without it the test is
-//! skipped.
+//! project and comes from npm: where it cannot be installed, its checks are skipped.
+
+use std::fs;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::chromium::{Chromium, Page};
 use super::pages::go;
+use super::visit::{STEPS, go_on, new_home, visit_first};
 use super::{address, say, sign_in};
 use support::home::Home;
 use support::model::{Act, Model};
+use support::peers::AXE;
 
 const REPLY: &str = include_str!("rendering.md");
 
-/// The checker, where the environment names it.
-pub fn axe_core() -> Option<String> {
-    let path = std::env::var_os("AXE").filter(|path| !path.is_empty())?;
-    Some(std::fs::read_to_string(path).unwrap())
+/// The checker, if it is there or can be installed.
+pub fn axe_core() -> Option<&'static str> {
+    static CHECKER: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let script = AXE.installed()?.join("node_modules/axe-core/axe.min.js");
+        Some(fs::read_to_string(script).unwrap())
+    };
+    CHECKER.get_or_init(read).as_deref()
 }
 
 /// Nothing that axe-core finds, by day and by night, under a finger and on a large screen.
@@ -40,10 +49,7 @@ pub fn examine(page: &mut Page, axe: &str, place: &str) {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn axe_finds_nothing_on_any_screen() {
-    let Some(axe) = axe_core() else {
-        println!("skipped: AXE names no axe.min.js of axe-core");
-        return;
-    };
+    let Some(axe) = axe_core() else { return };
     let model = Model::start(|request, _| {
         let last = request["messages"].as_array().unwrap().last().unwrap();
         match (last["role"] == "tool", last["content"].as_str()) {
@@ -66,28 +72,28 @@ fn axe_finds_nothing_on_any_screen() {
     page.call("Page.setBypassCSP", json!({ "enabled": true }));
     page.open(&address(&home));
     page.until("document.querySelector('.sign-in form')");
-    examine(&mut page, &axe, "sign in");
+    examine(&mut page, axe, "sign in");
     sign_in(&mut page, &home);
-    examine(&mut page, &axe, "welcome");
+    examine(&mut page, axe, "welcome");
     page.click(".foot .menu-place > button");
-    examine(&mut page, &axe, "one's own menu");
+    examine(&mut page, axe, "one's own menu");
     page.press("Escape", 0);
     say(&mut page, "tell me of the week");
     page.until("document.querySelector('[role=log] .assistant .footnotes')");
     page.until("document.querySelectorAll('[role=log] math').length === 4");
-    examine(&mut page, &axe, "chat");
+    examine(&mut page, axe, "chat");
     say(&mut page, "run it");
     page.until("document.querySelector('.approval')");
-    examine(&mut page, &axe, "approval");
+    examine(&mut page, axe, "approval");
     for name in super::pages::PAGES {
         go(&mut page, name);
         page.until("!document.querySelector('.page').textContent.includes('Loading')");
-        examine(&mut page, &axe, name);
+        examine(&mut page, axe, name);
     }
     go(&mut page, "people");
     page.click("[aria-label='Name and limits of user']");
     page.until("document.querySelector('dialog .persons')");
-    examine(&mut page, &axe, "limits");
+    examine(&mut page, axe, "limits");
     for (name, button) in [
         ("calendars", "Add a calendar"),
         ("memories", "Add a memory"),
@@ -97,6 +103,77 @@ fn axe_finds_nothing_on_any_screen() {
         go(&mut page, name);
         super::forms::press(&mut page, button);
         page.until("document.querySelector('dialog form')");
-        examine(&mut page, &axe, button);
+        examine(&mut page, axe, button);
     }
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn axe_finds_nothing_on_the_first_steps() {
+    let Some(axe) = axe_core() else { return };
+    let home = new_home();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.call("Page.setBypassCSP", json!({ "enabled": true }));
+    visit_first(&mut page, &home);
+    examine(&mut page, axe, "first step");
+    for (heading, places) in STEPS {
+        go_on(&mut page, "Skip", heading);
+        examine(&mut page, axe, heading);
+        for place in places {
+            page.click(&format!("[name=where][value={place}]"));
+            page.until(
+                "!document.querySelector('.place-of-model').textContent.includes('Looking')",
+            );
+            examine(&mut page, axe, place);
+        }
+    }
+    page.click(".guide .card button");
+    page.until("document.querySelector('dialog[open] svg path')");
+    examine(&mut page, axe, "the address as a code");
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn axe_finds_nothing_in_what_opens_and_goes_again() {
+    let Some(axe) = axe_core() else { return };
+    let model = Model::saying("fine");
+    let mut home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.call("Page.setBypassCSP", json!({ "enabled": true }));
+    page.open(&format!("{}help", address(&home)));
+    page.until("document.querySelector('.handbook a')");
+    examine(&mut page, axe, "help before signing in");
+    let mut admin = home.admin();
+    let url = address(&home);
+    let invited = admin.ask(json!({ "type": "invite_user", "name": "grace", "url": url }));
+    page.open(invited["link"].as_str().unwrap());
+    page.until("document.querySelector('[autocomplete=new-password]')");
+    examine(&mut page, axe, "invitation");
+    page.open("about:blank");
+    sign_in(&mut page, &home);
+    say(&mut page, "hello");
+    super::until_last_reply(&mut page, "fine");
+    page.click(".top button.audience");
+    page.until("document.querySelector('dialog [name=audience]')");
+    examine(&mut page, axe, "who sees a conversation");
+    page.evaluate("document.querySelector('dialog').close()");
+    page.click(".top .menu-place > button");
+    examine(&mut page, axe, "menu of a conversation");
+    page.press("Escape", 0);
+    page.fill(".search input", "hello");
+    page.until("document.querySelector('.found a')");
+    examine(&mut page, axe, "search");
+    page.size(390, 844);
+    page.click(".open-side");
+    page.until("document.querySelector('.side.shown')");
+    examine(&mut page, axe, "menu on a phone");
+    admin.ask(json!({ "type": "create_schedule", "say": "Water the plants", "at": "+5m" }));
+    home.server().advance_clock(Duration::from_secs(360));
+    page.until("document.querySelector('.told')");
+    examine(&mut page, axe, "a reminder");
+    home.stop();
+    page.until("!document.querySelector('.banner').hidden");
+    examine(&mut page, axe, "disconnected");
 }

@@ -57,6 +57,9 @@ fn every_page_opens_on_a_cold_load_for_every_role() {
     }
 }
 
+/// Keeps the sockets of a page, so that a test can end them.
+const SOCKETS: &str = "window.sockets = []; window.WebSocket = class extends WebSocket { constructor(...all) { super(...all); sockets.push(this); } };";
+
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_reply_goes_on_after_a_reload_and_on_a_second_device() {
@@ -66,11 +69,20 @@ fn a_reply_goes_on_after_a_reload_and_on_a_second_device() {
     let home = Home::start(model.config());
     let browser = Chromium::start();
     let mut page = browser.page();
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({ "source": SOCKETS }),
+    );
     sign_in(&mut page, &home);
     say(&mut page, "tell me");
     let half = "document.querySelector('.live .text')?.textContent.startsWith('the first half')";
     page.until(half);
     page.reload();
+    page.until(half);
+    // A phone that slept has lost its connection.
+    page.until("sockets.length === 1 && sockets[0].readyState === 1");
+    page.evaluate("sockets[0].close()");
+    page.until("sockets.length === 2 && sockets[1].readyState === 1");
     page.until(half);
     let mut other = browser.page();
     sign_in(&mut other, &home);

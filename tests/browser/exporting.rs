@@ -7,10 +7,14 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::chromium::{Chromium, Page};
+use super::forms::press;
+use super::pages::go;
 use super::{LAST_REPLY, check, long_conversation, say, sign_in, until_last_reply};
 use support::MAX_WAIT;
+use support::client::Client;
 use support::home::{Home, TemporaryDirectory};
 use support::model::Model;
+use support::program::{printed, run};
 
 /// Saves what is downloaded in a folder, without asking.
 fn download_to(page: &mut Page, folder: &Path) {
@@ -117,5 +121,74 @@ fn a_file_of_a_message_is_downloaded_as_it_was_sent() {
         text.contains("for Sunday\n\n- Attached: pancakes.txt (text/plain"),
         "{text}"
     );
+    check(&page, &home);
+}
+
+/// The buttons by which a backup is saved, and links to files.
+const DOWNLOADS: &str = "document.querySelectorAll('.page [aria-label=\"Download this backup\"], .page a[download], .page a[href*=backup]').length";
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_backup_leaves_encrypted_alone_and_opens_with_its_key() {
+    let home = Home::start(json!({ "backup": { "at": "00:00" } }));
+    let mut admin = home.admin();
+    admin.chat("The boiler hums");
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    let folder = TemporaryDirectory::new();
+    download_to(&mut page, folder.path());
+    sign_in(&mut page, &home);
+    go(&mut page, "upkeep");
+    let rows = "[...document.querySelectorAll('.page .rows > li')].map((one) => one.textContent)";
+    press(&mut page, "Back up now");
+    page.until(&format!("{rows}.some((one) => one.includes('.db'))"));
+    // One that is not encrypted stays where it is.
+    assert_eq!(page.evaluate(DOWNLOADS), 0);
+    let names = |admin: &mut Client| {
+        let known = admin.ask(json!({ "type": "list_backups" }))["backups"].clone();
+        let names = known.as_array().unwrap().iter();
+        let names = names.map(|one| one["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<String>>()
+    };
+    let plain = names(&mut admin).remove(0);
+    let take = |name: &str| json!({ "type": "download_backup", "name": name, "part": 0 });
+    assert_eq!(admin.refused(take(&plain)), "not_found");
+
+    let secrets = TemporaryDirectory::new();
+    let key = secrets.path().join("backup.key").display().to_string();
+    let hearth = |folder: &Path, arguments: &[&str]| {
+        let output = run(folder, arguments);
+        assert!(output.status.success(), "{}", printed(&output));
+        printed(&output)
+    };
+    let said = hearth(home.folder.path(), &["backup", "--new-key", &key]);
+    let mut words = said.split_whitespace();
+    let public = words.find(|word| word.starts_with("age1")).unwrap();
+    let set = ["config", "set", "backup.encrypt_to", public];
+    hearth(home.folder.path(), &set);
+    press(&mut page, "Back up now");
+    page.until(&format!("{DOWNLOADS} === 1"));
+    page.screenshot("backup-encrypted");
+    let names = names(&mut admin);
+    let encrypted = names.iter().find(|name| name.ends_with(".age")).unwrap();
+    for name in names.iter().filter(|name| *name != encrypted) {
+        assert_eq!(admin.refused(take(name)), "not_found", "{name}");
+    }
+    let mut user = home.websocket(&home.tokens.user);
+    assert_eq!(user.refused(take(encrypted)), "unauthorized");
+
+    page.click("[aria-label='Download this backup']");
+    let file = folder.path().join(encrypted);
+    let bytes = support::eventually("the backup is saved", || {
+        fs::read(&file).ok().filter(|bytes| !bytes.is_empty())
+    });
+    assert!(bytes.starts_with(b"age-encryption.org/v1\n"));
+    let file = file.display().to_string();
+    let elsewhere = TemporaryDirectory::new();
+    let without = run(elsewhere.path(), &["restore", &file]);
+    assert!(!without.status.success(), "{}", printed(&without));
+    hearth(elsewhere.path(), &["restore", "--identity", &key, &file]);
+    let held = hearth(elsewhere.path(), &["export", "--all"]);
+    assert!(held.contains("The boiler hums"), "{held}");
     check(&page, &home);
 }

@@ -29,7 +29,7 @@ fn begin(page: &mut Page, text: &str) {
 }
 
 /// Writes into the field of a form whose label begins so.
-fn write(page: &mut Page, label: &str, text: &str) {
+pub fn write(page: &mut Page, label: &str, text: &str) {
     let field = format!(
         "[...document.querySelectorAll('label')].filter((one) => one.checkVisibility()).findLast((one) => one.textContent.startsWith({}))?.querySelector('input, textarea, select')",
         json!(label)
@@ -48,7 +48,7 @@ fn open(page: &mut Page, selector: &str) {
 }
 
 /// Sends the form of the dialog, which closes.
-fn send(page: &mut Page) {
+pub fn send(page: &mut Page) {
     page.click("dialog [type=submit]");
     page.until("!document.querySelector('dialog')");
 }
@@ -297,7 +297,7 @@ fn an_admin_sets_a_name_limits_tools_and_the_phone_of_a_person() {
     open(&mut page, "[aria-label='Name and limits of user']");
     write(&mut page, "What people call them", "Trude");
     write(&mut page, "Tokens a month", "5000");
-    write(&mut page, "Permission mode", "ask");
+    write(&mut page, "Permissions", "ask");
     page.evaluate("[...document.querySelectorAll('dialog label.check')].find((one) => one.textContent === 'All tools').firstChild.click()");
     page.until("!document.querySelector('dialog .persons').hidden");
     page.click("dialog .persons [value=schedule]");

@@ -12,7 +12,7 @@ use support::model::Model;
 const PROBLEM: &str = "document.querySelector('.problem').textContent";
 
 /// The link in the open dialog, which is then closed.
-fn take_link(page: &mut Page) -> String {
+pub fn take_link(page: &mut Page) -> String {
     page.until("document.querySelector('dialog[open] svg path') && document.querySelector('dialog code').textContent.includes('#invite=')");
     let link = page.evaluate("document.querySelector('dialog code').textContent");
     page.click("dialog button[type=submit]");
@@ -20,13 +20,13 @@ fn take_link(page: &mut Page) -> String {
     link.as_str().unwrap().to_owned()
 }
 
-fn choose_password(page: &mut Page, password: &str, again: &str) {
+pub fn choose_password(page: &mut Page, password: &str, again: &str) {
     page.fill("[aria-label='Password']", password);
     page.fill("[aria-label='Password, once more']", again);
     page.press("Enter", 0);
 }
 
-fn until_signed_in(page: &mut Page, name: &str) {
+pub fn until_signed_in(page: &mut Page, name: &str) {
     page.until(&format!(
         "document.querySelector('.who-am-i strong')?.textContent === '{name}'"
     ));

@@ -17,6 +17,7 @@ mod files;
 mod firefox;
 mod forms;
 mod handbook;
+mod household;
 mod invitations;
 mod languages;
 mod looks;

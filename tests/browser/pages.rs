@@ -436,6 +436,13 @@ fn an_admin_sees_what_was_used_by_whom_and_what_it_cost() {
     let shown = page.evaluate(cells);
     let row = json!(["admin", "reply", "m", "1,000", "400", "100", "0.0024"]);
     assert_eq!(shown, row);
+    // The month is in words, in one line on a phone too.
+    page.size(390, 844);
+    page.until("innerWidth === 390");
+    let month = page.evaluate(
+        "(() => { const cell = document.querySelector('.page td'); const range = document.createRange(); range.selectNodeContents(cell); return [cell.textContent === new Intl.DateTimeFormat(navigator.language, { month: 'short', year: 'numeric' }).format(), range.getClientRects().length]; })()",
+    );
+    assert_eq!(month, json!([true, 1]));
     look(&mut page, "usage");
     check(&page, &home);
 }

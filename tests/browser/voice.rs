@@ -119,3 +119,84 @@ fn without_servers_of_speech_there_are_no_buttons_and_without_https_it_says_so()
     mouse(&mut page, "mouseReleased");
     assert!(server.asked().is_empty());
 }
+
+/// A browser's voices and what they speak, which ends when the test says so.
+const VOICES: &str = r#"
+    window.spoken = [];
+    window.voices = [];
+    window.SpeechSynthesisUtterance = class extends EventTarget {
+        constructor(text) { super(); this.text = text; }
+    };
+    const speech = Object.assign(new EventTarget(), {
+        now: null,
+        getVoices: () => voices,
+        speak(utterance) { this.now = utterance; spoken.push([utterance.text, utterance.voice.name, utterance.lang]); },
+        end(kind, more) { const ended = this.now; this.now = null; ended?.dispatchEvent(Object.assign(new Event(kind), more)); },
+        cancel() { this.end("error", { error: "canceled" }); },
+    });
+    Object.defineProperty(window, "speechSynthesis", { value: speech });
+"#;
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn without_a_server_of_speech_a_reply_is_read_by_a_voice_of_the_device() {
+    let first = format!("Fisch {}", "und Reis ".repeat(40));
+    let reply = format!("**Fisch** {}. Und Brot.", "und Reis ".repeat(40));
+    let model = Model::acting(vec![Act::Say(reply)]);
+    let home = Home::start(model.config());
+    let browser = Chromium::start_with(&["--accept-lang=de-AT,de"]);
+    let mut page = browser.page();
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({ "source": VOICES }),
+    );
+    sign_in(&mut page, &home);
+    say(&mut page, "Was gibt es?");
+    let button = "[role=log] .deeds [aria-label=Vorlesen]";
+    page.click(button);
+    // The voices come late, and those of another machine would be sent the text.
+    page.until("document.querySelector('[role=log] [aria-label=\"Nicht weiter vorlesen\"]')");
+    page.evaluate(
+        "window.voices = [
+            { name: 'Sam', lang: 'en-US', localService: true, default: true },
+            { name: 'Far', lang: 'de-AT', localService: false },
+            { name: 'Anna', lang: 'de-DE', localService: true },
+            { name: 'Resi', lang: 'de_AT', localService: true },
+        ]; speechSynthesis.dispatchEvent(new Event('voiceschanged'))",
+    );
+    page.until("spoken.length === 1");
+    page.evaluate("speechSynthesis.end('end')");
+    page.until("spoken.length === 2");
+    let spoken = page.evaluate("spoken");
+    let whole = format!(
+        "{} {}",
+        spoken[0][0].as_str().unwrap(),
+        spoken[1][0].as_str().unwrap()
+    );
+    assert!(whole.starts_with(first.trim()), "{whole}");
+    assert!(whole.ends_with("Und Brot."), "{whole}");
+    assert_eq!(spoken[0][1], json!("Resi"));
+    assert_eq!(spoken[0][2], json!("de_AT"));
+    page.evaluate("speechSynthesis.end('end')");
+    page.until(&format!("document.querySelector('{button}')"));
+
+    // A second press stops it, and so does going elsewhere.
+    page.click(button);
+    page.until("spoken.length === 3");
+    page.click("[role=log] [aria-label='Nicht weiter vorlesen']");
+    page.until(&format!(
+        "document.querySelector('{button}') && !speechSynthesis.now"
+    ));
+    page.click(button);
+    page.until("spoken.length === 4");
+    page.evaluate("location.hash = '#/lists'");
+    page.until("!speechSynthesis.now");
+    page.evaluate("history.back()");
+    page.evaluate("window.voices = []");
+    page.click(button);
+    page.until(
+        "document.querySelector('.toast')?.textContent.includes('keine Stimme für Deutsch')",
+    );
+    page.until(&format!("document.querySelector('{button}')"));
+    check(&page, &home);
+}

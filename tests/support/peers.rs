@@ -267,6 +267,12 @@ pub const PYTHON: Debian = Debian {
     packages: &["libpython3.14-dev", "python3.14"],
 };
 
+/// Checks the accessibility of pages.
+pub const AXE: Node = Node {
+    name: "axe-core",
+    packages: &["axe-core@4.14.1"],
+};
+
 impl Debian {
     /// The folder; none where it cannot be installed, which it says.
     pub fn installed(&self) -> Option<PathBuf> {

@@ -6,6 +6,7 @@ use super::{ADDED_AS, Addition, REQUEST_TIME};
 use agent::tools::try_once;
 use base::error::{Error, Result};
 use base::gzip::unpack;
+use base::language::Words;
 use base::nearest::nearest;
 use base::url::Url;
 use config::{CustomHttp, CustomRun, CustomTool, Template, variable};
@@ -34,8 +35,9 @@ pub struct Entry {
 pub struct Field<'e> {
     /// The name of its answer.
     pub name: &'e str,
-    /// The question; none where the default is right for nearly everybody.
-    pub question: Option<&'e str>,
+    /// What its question is called among the words; none where the default is right for
+    /// nearly everybody.
+    question: Option<&'e str>,
     /// The answer where none is given.
     pub default: Option<&'e str>,
     /// Whether the answer is a secret.
@@ -87,13 +89,13 @@ impl Entry {
     }
 
     /// What it is, in a line.
-    pub fn about(&self) -> &str {
-        self.text("about").unwrap_or_default()
+    pub fn about(&self, words: Words) -> String {
+        words.word(&format!("catalogue.{}", self.name))
     }
 
     /// What to do at the other side first.
-    pub fn steps(&self) -> Option<&str> {
-        self.text("steps")
+    pub fn steps(&self, words: Words) -> Option<&'static str> {
+        words.find(&format!("catalogue.{}.steps", self.name))
     }
 
     /// Whether it starts a program.
@@ -111,7 +113,7 @@ impl Entry {
             let is = |key| field.get(key) == Some(&Value::Bool(true));
             Field {
                 name: text("name").unwrap_or_default(),
-                question: text("text"),
+                question: text("question"),
                 default: text("default"),
                 is_secret: is("secret"),
                 is_optional: is("optional"),
@@ -144,9 +146,9 @@ impl Entry {
                     None if field.is_optional => continue,
                     None => {
                         let name = field.name;
-                        let problem =
-                            format!("{name} is missing: {}", field.question.unwrap_or(""));
-                        return Err(Error::invalid_request(problem.trim_end_matches(':')));
+                        let question = field.question(Words::ENGLISH).unwrap_or_default();
+                        let problem = format!("{name} is missing: {question}");
+                        return Err(Error::invalid_request(problem));
                     }
                 }
             }
@@ -283,6 +285,12 @@ impl Entry {
 }
 
 impl<'e> Field<'e> {
+    /// The question; none where the default is right for nearly everybody.
+    pub fn question(&self, words: Words) -> Option<String> {
+        let name = self.question?;
+        Some(words.word(&format!("catalogue.ask.{name}")))
+    }
+
     /// The names of its answers: its own, and those of what is looked up.
     fn answers(&self) -> impl Iterator<Item = &'e str> + use<'e> {
         let values = self.find.and_then(|find| find["values"].as_object());

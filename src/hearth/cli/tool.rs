@@ -16,6 +16,7 @@ use super::terminal::visible;
 use crate::catalogue::{Answers, Entry, Field};
 use agent::tools::output::shorten;
 use base::error::without_numbers;
+use base::language::Words;
 use config::variable;
 
 pub const COMMAND: Command = Command::new(
@@ -62,7 +63,7 @@ fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
         let entries = Entry::all();
         let entries = entries.iter().map(|entry| {
             let fields: Vec<&str> = entry.fields().map(|field| field.name).collect();
-            json!({ "name": entry.name, "about": entry.about(), "fields": fields })
+            json!({ "name": entry.name, "about": entry.about(Words::ENGLISH), "fields": fields })
         });
         let data = json!({ "tools": entries.collect::<Vec<_>>() });
         return AVAILABLE.print(&data, arguments, context);
@@ -86,14 +87,14 @@ fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
     let entry = Entry::named(arguments.required(0))?;
     let mut answers = given(arguments, context, &entry)?;
     let mut prompter = Prompter::new(context);
-    prompter.say(entry.about())?;
-    if let Some(steps) = entry.steps() {
+    prompter.say(&entry.about(Words::ENGLISH))?;
+    if let Some(steps) = entry.steps(Words::ENGLISH) {
         prompter.say(steps)?;
     }
     for field in entry.fields() {
-        if let Some(question) = field.question
+        if let Some(question) = field.question(Words::ENGLISH)
             && !answers.contains_key(field.name)
-            && let Some(answer) = ask(&mut prompter, &field, question)?
+            && let Some(answer) = ask(&mut prompter, &field, &format!("{question}:"))?
         {
             answers.insert(field.name.to_owned(), answer.into());
         }
@@ -152,7 +153,8 @@ fn given(
         let field = entry.fields().find(|field| field.name == name);
         let value = match field {
             Some(field) if field.is_secret && value == "-" => {
-                let question = format!("{} ", field.question.unwrap_or(name));
+                let question = field.question(Words::ENGLISH);
+                let question = format!("{}: ", question.as_deref().unwrap_or(name));
                 let ask = context.input_is_terminal;
                 let secret = password::read_secret(context, &question, ask)?;
                 Value::from(secret.expose())

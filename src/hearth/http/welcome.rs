@@ -15,7 +15,7 @@ const PAGE: &str = include_str!("welcome.html");
 /// (Content Security Policy Level 3).
 const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-s/IMJcG3IYQqhzQxrDCyflDvXrpU49JAANsz7hokZOo='; ",
+    "style-src 'sha256-gx4kJQIYQ+0YlxUoJVjggwHQ5LHFUt5SWAlYsbqV5Gk='; ",
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 

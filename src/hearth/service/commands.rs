@@ -236,7 +236,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::AddWebhookAccount(new) => service.add_webhook_account(new),
         Command::RemoveWebhookAccount(remove) => service.remove_webhook_account(&remove.name),
         Command::TestWebhookAccount(test) => service.test_webhook_account(&test, caller.identity),
-        Command::ListAvailableTools => Ok(list_available_tools()),
+        Command::ListAvailableTools => {
+            let words = store.words_of(caller.identity.user_id);
+            Ok(list_available_tools(words))
+        }
         Command::AddTool(new) => service.add_tool(new, caller.identity),
         Command::RemoveTool(remove) => service.remove_tool(&remove.name, user),
         Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Service, views};
 use crate::catalogue::{self, Answers, Entry};
 use base::error::{Error, Result};
+use base::language::Words;
 use base::measure::count;
 use config::{Config, CustomRun, Permission, server_of};
 use net::tls::Trust;
@@ -22,12 +23,12 @@ const CHANGED: [&str; 5] = [
 ];
 
 /// What can be added, and what each asks for.
-pub(super) fn list_available_tools() -> Value {
+pub(super) fn list_available_tools(words: Words) -> Value {
     let entry = |entry: &Entry| {
         let field = |field: catalogue::Field<'_>| {
             Some(record::CatalogueField {
                 name: field.name.to_owned(),
-                question: field.question?.to_owned(),
+                question: field.question(words)?,
                 default: field.default.map(str::to_owned),
                 is_secret: field.is_secret,
                 is_optional: field.is_optional,
@@ -35,8 +36,8 @@ pub(super) fn list_available_tools() -> Value {
         };
         record::CatalogueEntry {
             name: entry.name.to_owned(),
-            about: entry.about().to_owned(),
-            steps: entry.steps().map(str::to_owned),
+            about: entry.about(words),
+            steps: entry.steps(words).map(str::to_owned),
             fields: entry.fields().filter_map(field).collect(),
         }
     };

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use base::language::Words;
 use hearth::catalogue::Entry;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
@@ -18,6 +19,10 @@ use support::mcp_http::{Kind, McpServer};
 use support::program::{Program, hearth, printed, run};
 use support::served::Served;
 
+const ENTRIES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/src/hearth/catalogue/entries.json"
+);
 /// Entries that are MCP servers.
 const SERVERS: [&str; 3] = ["home-assistant-mcp", "calendar", "ics"];
 
@@ -448,6 +453,39 @@ fn accounts_read_the_house_only_where_they_name_it() {
         let text = answer.body;
         assert_eq!(text.contains("lock.front"), reads, "{path}: {text}");
     }
+}
+
+/// Every text of the catalogue is among the words, and every word of it is used.
+#[test]
+fn the_catalogue_is_listed_in_the_language_of_who_asks() {
+    let entries = Entry::all();
+    let mut said = HashSet::new();
+    for entry in &entries {
+        said.insert(format!("catalogue.{}", entry.name));
+        let steps = format!("catalogue.{}.steps", entry.name);
+        said.extend(entry.steps(Words::ENGLISH).map(|_| steps));
+    }
+    let listed = fs::read_to_string(ENTRIES).unwrap();
+    let questions = listed.split("\"question\": \"").skip(1);
+    let questions = questions.map(|rest| rest.split('"').next().unwrap());
+    said.extend(questions.map(|name| format!("catalogue.ask.{name}")));
+    let words = Words::ENGLISH.keys();
+    let words: HashSet<String> = words
+        .filter(|key| key.starts_with("catalogue."))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(said, words);
+
+    let home = Home::offline();
+    let mut admin = home.admin();
+    admin.ask(json!({"type": "set_language", "language": "de"}));
+    let listed = admin.ask(json!({"type": "list_available_tools"}));
+    let mut tools = listed["tools"].as_array().unwrap().iter();
+    let tavily = tools.find(|one| one["name"] == "tavily").unwrap();
+    assert_eq!(tavily["about"], "Websuche mit Tavily, mit Schlüssel");
+    let steps = "Den Schlüssel gibt es unter https://app.tavily.com.";
+    assert_eq!(tavily["steps"], steps);
+    assert_eq!(tavily["fields"][0]["question"], "API-Schlüssel");
 }
 
 /// What the page does: it lists, tries, chooses, adds and removes.

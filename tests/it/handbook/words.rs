@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base::language::Words;
 
 /// What a key begins with that code puts together; the tests of that code look for them.
-const MADE: [&str; 9] = [
+const MADE: [&str; 10] = [
     "tool.",
     "about.",
     "argument.",
@@ -18,6 +18,7 @@ const MADE: [&str; 9] = [
     "month.",
     "error.model.",
     "thing.",
+    "catalogue.",
 ];
 
 /// The sources below a folder, without their tests.

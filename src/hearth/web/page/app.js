@@ -133,6 +133,7 @@ async function start(isFresh) {
 
   connection.addEventListener("state", ({ detail }) => state(detail));
   connection.addEventListener("ready", ready);
+  household.addEventListener("names", nameMe);
   connection.addEventListener("rejected", () => {
     end();
     forget();
@@ -179,9 +180,9 @@ async function start(isFresh) {
   }
 
   function ready() {
-    const { user, role, server, language } = connection.identity;
+    const { user, server, language } = connection.identity;
     adopt(language);
-    who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${say(`common.role.${role}`)}`));
+    nameMe();
     begins.hidden = anew.hidden = household.isGuest;
     links.replaceChildren(...[["", say("app.chats")], ...IN_SIGHT.filter(mayOpen).map((page) => [page, nameOf(page)])].map(([page, label]) =>
       h("li", h("a", { href: `#/${page}` }, icon(page || "chats"), label))));
@@ -195,6 +196,11 @@ async function start(isFresh) {
     }
     version = server.version;
     if (localStorage.getItem(PUSH_KEY) === user) import("./push.js").then(({ renew }) => renew(household)).catch(() => {});
+  }
+
+  function nameMe() {
+    const { user, role } = connection.identity;
+    who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${say(`common.role.${role}`)}`));
   }
 
   function mayOpen(page) {

@@ -22,7 +22,7 @@ export async function form(household, added) {
     const rows = entry.fields.map((field) => {
       const input = h("input", { type: field.is_secret ? "password" : "text", value: field.default ?? "", required: !field.is_optional, autocomplete: "off", spellcheck: "false" });
       inputs[field.name] = input;
-      return h("label", field.question.replace(/:$/, ""), input);
+      return h("label", field.question, input);
     });
     const element = h("form", entry.steps && h("p.help", entry.steps), rows, choices, h("div.row.wrap", add, anyway), note);
     element.addEventListener("input", (event) => {

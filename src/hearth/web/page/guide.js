@@ -111,14 +111,17 @@ function modelStep(household) {
 
   /** Shows the servers that answer. */
   async function look(fields, at = place) {
-    at.replaceChildren(h("p.quiet", { role: "status" }, say("guide.looking")));
+    const looking = h("p.quiet", { role: "status" }, say("guide.looking"));
+    // Not where another place was chosen meanwhile.
+    const tell = (...found) => { if (looking.isConnected) at.replaceChildren(...found); };
+    at.replaceChildren(looking);
     try {
       const { servers } = await household.request("find_models", fields, PATIENCE);
-      at.replaceChildren(...(servers.length ? servers.map(server) : [
+      tell(...(servers.length ? servers.map(server) : [
         h("p", { role: "status" }, say(fields.addresses ? "guide.none_there" : "guide.none_here")),
         ...(fields.addresses ? [] : [h("button", { onclick: () => look(fields, at) }, say("guide.look_again"))])]));
     } catch (error) {
-      at.replaceChildren(h("p.problem", { role: "alert" }, error.message));
+      tell(h("p.problem", { role: "alert" }, error.message));
     }
   }
 
@@ -182,13 +185,14 @@ async function familyStep(household) {
   const known = h("p.quiet", { role: "status" });
   const tell = () => { known.textContent = say("guide.here_already", { names: people.map((one) => called(one.name)).join(", ") }); };
   const form = h("form", h("label", say("guide.sign_in_name"), name, h("span.help", say("guide.sign_in_help"))), h("label", say("guide.display_name"), display),
-    h("label.check", child, say("guide.child")), h("button", { type: "submit" }, say("guide.invite")));
+    h("label.check", child, h("span", say("people.child"), h("br"), h("span.help", say("people.child_help")))), h("button", { type: "submit" }, say("guide.invite")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
       const fields = { name: name.value.trim(), child: child.checked, url: pageAddress(), ...(display.value.trim() && { display_name: display.value.trim() }) };
       const made = await household.request("invite_user", fields);
       people.push({ name: made.name });
+      await household.nameThem();
       form.reset();
       tell();
       showLink(made);

@@ -11,7 +11,7 @@ const PAGE = 50;
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
  * `turn` (the turn), `sent` (a message being sent changed), `reload`
- * (everything may have changed), `changed` {id} (a conversation must be read anew), `deleted` {id, why}, `config`, `delivery` and `list`.
+ * (everything may have changed), `changed` {id} (a conversation must be read anew), `names` (people are called otherwise), `deleted` {id, why}, `config`, `delivery` and `list`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
@@ -107,6 +107,7 @@ export class Household extends EventTarget {
     const { people } = await this.read("list_people");
     names.clear();
     for (const one of people) names.set(one.name, one.display_name);
+    this.#emit("names");
   }
 
   async loadConversations() {
@@ -399,6 +400,7 @@ export class Household extends EventTarget {
       case "skill.updated":
         return this.#emit("skill", event);
       case "people.updated":
+        this.nameThem().catch(() => {});
         return this.#emit("people", event);
       case "delivery.updated":
         return this.#emit("delivery", event);

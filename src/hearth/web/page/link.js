@@ -1,6 +1,6 @@
 // A link that sets a password, as the admin hands it over.
 
-import { h, moment, copyButton } from "./dom.js";
+import { h, called, moment, copyButton } from "./dom.js";
 import { savedEndpoint, serverURL } from "./session.js";
 import { pieces, say } from "./more.js";
 
@@ -10,11 +10,16 @@ export function pageAddress() {
   return serverURL("./").href;
 }
 
+/** Whether an address is one that other devices do not reach. */
+const isHere = (url) => /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
+
 /** Shows a link, once. */
 export function showLink({ name, link, qr, expires_at: until }) {
-  const dialog = h("dialog", { "aria-label": say("link.title", { name }) }, h("form", { method: "dialog" },
-    h("h2", say("link.title", { name })),
-    h("p", pieces("link.text", { name, time: moment(until) })),
+  const title = say("link.title", { name: called(name) });
+  const dialog = h("dialog", { "aria-label": title }, h("form", { method: "dialog" },
+    h("h2", title),
+    h("p", pieces("link.text", { name: called(name), time: moment(until) })),
+    isHere(link) && h("p.problem", say("link.here_only")),
     h("div.row.centre", picture(qr)),
     h("p", h("code", link), " ", copyButton(() => link)),
     h("div.row.end", h("button", { type: "submit", class: "primary" }, say("common.done")))));
@@ -27,10 +32,9 @@ export function showLink({ name, link, qr, expires_at: until }) {
 export async function showAddress(household) {
   const url = savedEndpoint().relay ? location.href.split("#")[0] : serverURL("./").href;
   const { qr } = await household.request("draw_address", { url });
-  const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
   const dialog = h("dialog", { "aria-label": say("link.another_device") }, h("form", { method: "dialog" },
     h("h2", say("link.another_device")),
-    h("p", isHere ? say("link.here_only") : say("link.point")),
+    h("p", isHere(url) ? say("link.here_only") : say("link.point")),
     h("div.row.centre", picture(qr)),
     h("p", h("code", url), " ", copyButton(() => url)),
     h("div.row.end", h("button", { type: "submit", class: "primary" }, say("common.done")))));

@@ -2,8 +2,7 @@
 
 import { h, icon, iconButton, sign, timeOfDay, complain, copyButton, lazily, called } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { rawCall } from "./approvals.js";
-import { marked } from "./visible.js";
+import { marked, rawCall } from "./approvals.js";
 import { pieces, say } from "./words.js";
 
 /** Why a reply is not whole, where that is known. */
@@ -44,7 +43,8 @@ export function messageRow(message, { household, id, turn, find, quote, goOn, ed
       !isMine && household.maySend && iconButton("retry", say("message.again"), say("message.again"), () => again(message)),
       !isMine && household.maySend && (household.isAdmin || household.config?.models?.length > 1)
         && h("span.other", iconButton("back", say("message.other_model"), say("message.other_model"), () => again(message, true))),
-      !isMine && household.maySend && household.config?.voice?.speech && iconButton("speak", say("message.read_aloud"), say("message.read_aloud"), () => import("./voice.js").then(({ speak }) => speak(household, message.content), complain)),
+      !isMine && (globalThis.speechSynthesis || (household.maySend && household.config?.voice?.speech))
+        && iconButton("speak", say("message.read_aloud"), say("message.read_aloud"), ({ currentTarget }) => import("./voice.js").then(({ readOrStop }) => readOrStop(currentTarget, household, message.content), complain)),
       household.mayEdit(message, id) && iconButton("trash", say("message.delete"), say("message.delete"), () => remove(message)),
       message.versions?.length > 1 && versions(message, select)));
   row.message = message;

@@ -26,7 +26,7 @@ export async function show(household) {
   const owner = h("select", options(meanings));
   return { close: watch("people"), element: h("div.page",
     card(say("app.page.people"), users, h("h2", say("people.add")),
-      form(say("common.add"), add, h("label", say("common.name"), name, h("span.help", say("people.name_help"))), h("label", say("people.display_name"), display), h("label", say("people.role"), role), h("label.check", child, say("people.child")),
+      form(say("common.add"), add, h("label", say("common.name"), name, h("span.help", say("people.name_help"))), h("label", say("people.display_name"), display), h("label", say("people.role"), role), h("label.check", child, h("span", say("people.child"), h("br"), h("span.help", say("people.child_help")))),
         h("label", say("common.password"), password, h("span.help", say("people.password_help"))))),
     card(say("people.tokens"), h("p.help", say("people.tokens_help")), tokens,
       form(say("people.create"), create, h("label", say("common.name"), purpose), h("label", say("people.role"), owner)), secret)) };
@@ -75,15 +75,15 @@ export async function show(household) {
     const role = h("select", { "aria-label": say("people.role_of", { name }), onchange: () => change(name, one.role, role) }, options(ROLES, one.role));
     const most = one.limits?.monthly_tokens;
     return row([h("strong", one.display_name ?? name), " ", one.is_program && h("span.badge", say("people.program")), one.is_invited && h("span.badge", say("people.invited")), one.limits && h("span.badge", say("people.limited"))], [
-      facts(...(link ? [say(link.is_reset ? "people.new_password" : "people.was_invited"), pieces("people.link_until", { time: moment(link.expires_at) })] : [one.display_name !== name && name, pieces("common.since", { time: moment(one.created_at) })]), limits(one.limits)),
+      facts(...(link ? [say(link.is_reset ? "people.new_password" : "people.was_invited"), pieces("people.link_until", { time: moment(link.expires_at) })] : [one.display_name !== name && name, pieces("common.since", { time: moment(one.created_at) })]), ...limits(one.limits)),
       used || most ? h("span.bars", h("span", say("people.this_month")), h("progress", { max: String(most ?? Math.max(used, 1)), value: String(used), "aria-label": say("people.used_by", { name }) }),
         h("span", most ? count("people.used_of", most, { used: NUMBER.format(used) }) : count("common.tokens", used))) : null].flat().filter(Boolean),
       h("span.row.wrap", role,
         link && dropper("revoke", name, say(link.is_reset ? "people.revoke_link" : "people.revoke_invitation"), "revoke_invitation", { name }),
-        iconButton("edit", say("person.settings_of", { name }), say("person.settings"), () => setting("edit", { name, ...one })),
+        h("span.row", iconButton("edit", say("person.settings_of", { name }), say("person.settings"), () => setting("edit", { name, ...one })),
         !one.is_program && iconButton("reminders", say("person.phone_of", { name }), say("person.phone"), () => setting("editPhone", { name, ...one })),
         !one.is_program && iconButton("key", say("people.new_password_for", { name }), say("people.new_password"), () => reset(name)),
-        !(one.is_invited && link) && dropper("remove", name, say("people.remove_text"), "remove_user", { name })));
+        !(one.is_invited && link) && dropper("remove", name, say("people.remove_text"), "remove_user", { name }))));
   }
 
   /** Asks for what an admin sets for a person. */
@@ -103,7 +103,6 @@ export async function show(household) {
 
   /** What limits a person, in short. */
   function limits(known) {
-    const parts = [known?.tools && count("people.tools", known.tools.length), known?.permission_mode && say("common.tools_mode", { mode: say(`common.mode.${known.permission_mode}`) }), known?.instructions && say("people.own_instructions")];
-    return parts.filter(Boolean).join(", ");
+    return [known?.tools && count("people.tools", known.tools.length), known?.permission_mode && say(`person.mode_${known.permission_mode}`), known?.instructions && say("people.own_instructions")];
   }
 }

@@ -18,7 +18,7 @@ export async function edit(household, { name, display_name: called, limits }) {
   const all = tick(say("person.all_tools"), { checked: !known.tools, onchange: draw });
   draw();
   return dialogForm({ title: called || name, action: say("common.save"), send },
-    field(say("person.display_name"), display, say("person.display_name_help", { name })), field(say("people.tokens_a_month"), tokens),
+    field(say("person.display_name"), display, say("person.display_name_help", { name })), field(say("people.tokens_a_month"), tokens, say("person.tokens_help")),
     field(say("people.instructions"), words), field(say("person.mode"), mode, say("person.mode_help")), all, some.element);
 
   function draw() {

@@ -34,17 +34,17 @@ export async function show(household, pressed, id) {
     const about = facts(
       one.asks ? say("reminders.asks", { name: called(one.owner) }) : one.paused ? say("reminders.paused") : one.next_at ? pieces("reminders.next", { time: time(one.next_at) }) : one.told_at ? pieces("reminders.told", { time: time(one.told_at) }) : say(one.on ? "reminders.waits" : "reminders.over"),
       (one.cron || one.on) && one.when,
-      one.last_at && pieces("reminders.last", { time: time(one.last_at) }),
+      one.last_at && !one.told_at && pieces("reminders.last", { time: time(one.last_at) }),
       OUTCOMES.includes(run?.outcome) && say(`reminders.outcome.${run.outcome}`),
       OUTCOMES.includes(run?.outcome) && run.input_tokens && count("common.tokens", run.input_tokens + run.output_tokens),
       one.owner && called(one.owner),
       one.conversation_id && h("a", { href: `#/c/${one.conversation_id}` }, say("common.conversation")));
     return row([one.webhook && h("span.badge", { title: say("reminders.to_webhook") }, one.webhook), what], about,
-      (household.maySend || one.owner === household.identity?.user) && h("span.row",
+      (household.maySend || one.owner === household.identity?.user) && h("span.row.wrap",
         household.maySend && one.told_at && doneAndSnooze(household, one.schedule_id, tried),
         household.maySend && (one.next_at || one.on) && h("button", { "aria-label": say("list.deed_of", { deed: step, what }), onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
-        one.last_at && iconButton("status", say("scheduling.runs_of", { what }), say("scheduling.runs"), () => scheduling(({ showRuns }) => showRuns(household, one).catch(complain))),
-        remover(say("common.delete"), { what, title: say("reminders.delete_title") }, "delete_schedule", { schedule_id: one.schedule_id })));
+        h("span.row", one.last_at && iconButton("status", say("scheduling.runs_of", { what }), say("scheduling.runs"), () => scheduling(({ showRuns }) => showRuns(household, one).catch(complain))),
+        remover(say("common.delete"), { what, title: say("reminders.delete_title") }, "delete_schedule", { schedule_id: one.schedule_id }))));
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { h, called, moment, options, toast } from "./dom.js";
 import { dialogForm, field, ticks } from "./forms.js";
-import { count, locale, pieces, say } from "./more.js";
+import { count, listed, locale, pieces, say } from "./more.js";
 
 const FULL = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
 
@@ -46,7 +46,9 @@ export async function add(household) {
       [kind()]: text.value.trim(), ...(occasion.value === "at" ? { at: value } : { on: `${occasion.value} ${value}` }),
       ...(chosen.length === 1 && chosen[0] === me ? {} : { people: chosen }),
     });
-    toast(say("scheduling.is_set", { time: next ? FULL.format(new Date(next)) : when }));
+    const time = next ? FULL.format(new Date(next)) : when;
+    // What is for others is theirs, and not in this list.
+    toast(chosen.includes(me) ? say("scheduling.is_set", { time }) : say("scheduling.is_set_for", { time, people: listed(chosen.map(called)) }));
   }
 }
 

@@ -1,13 +1,13 @@
 // The status of the server.
 
-import { h, card, duration, moment } from "./dom.js";
+import { h, called, card, duration, moment } from "./dom.js";
 import { count, locale, named, pieces, say } from "./more.js";
 
 const EVERY = 10000;
 /** Most rows of the table of what was used. */
 const USAGE_ROWS = 60;
 const NUMBER = new Intl.NumberFormat(locale);
-
+const MONTH = new Intl.DateTimeFormat(locale, { month: "short", year: "numeric" });
 const MEGABYTES = new Intl.NumberFormat(locale, { style: "unit", unit: "megabyte", maximumFractionDigits: 1 });
 
 /** The page. */
@@ -62,8 +62,8 @@ function bars(title, numbers, empty) {
 function usage(rows) {
   if (!rows.length) return null;
   const columns = [
-    [say("status.column.month"), (row) => row.month],
-    [say("status.column.person"), (row) => row.person ?? ""],
+    [say("status.column.month"), (row) => MONTH.format(new Date(`${row.month}-02T12:00`))],
+    [say("status.column.person"), (row) => called(row.person) ?? ""],
     [say("status.column.purpose"), (row) => named("status.word", row.purpose)],
     [say("common.model"), (row) => row.model],
     [say("status.column.sent"), (row) => NUMBER.format(row.input)],

@@ -16,9 +16,9 @@ export const answer = (household, id, action) => household.request(action === "d
 
 /** Shows one over any page until somebody answers it, here or elsewhere. */
 export function showTold(household, { schedule_id: id, conversation_id: conversation, say: text }) {
-  const place = document.querySelector(".told") ?? document.body.appendChild(h("ul.told", { role: "status" }));
+  const place = document.querySelector(".told") ?? document.body.appendChild(h("div.told", { role: "status" }));
   const what = conversation ? h("a", { href: `#/c/${conversation}` }, text) : text;
-  const row = h("li", what, doneAndSnooze(household, id, (send) => send().then(close, complain)));
+  const row = h("div", what, doneAndSnooze(household, id, (send) => send().then(close, complain)));
   row.dataset.schedule = id;
   place.querySelector(`[data-schedule="${id}"]`)?.remove();
   place.append(row);

@@ -1,9 +1,9 @@
 // Talking to the assistant, and hearing it. Loaded where the server has what understands
-// or makes speech.
+// or makes speech, and to read one message, which the browser can do too.
 
-import { h, ICONS, iconButton, announce, complain } from "./dom.js";
+import { h, ICONS, icon, iconButton, announce, complain } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { say } from "./more.js";
+import { language, locale, say } from "./more.js";
 
 const SPEAKS = "hearth.speaks";
 /** A recording in milliseconds, and its bits each second: it must fit into one message. */
@@ -12,6 +12,8 @@ const SHORTEST = 300;
 const BITS = 24000;
 /** How long the server may take. */
 const TIMEOUT = 70000;
+/** How long a browser may take to find its voices. */
+const FINDING = 2000;
 /** What is spoken at once: whole sentences, if they are not too long. */
 const PIECES = /[^]{1,300}[.!?…](?=\s|$)|[^]{1,300}(?=\s|$)|[^]{1,300}/g;
 
@@ -24,6 +26,8 @@ let sound = null;
 /** What is spoken now; another number ends it. */
 let speaking = 0;
 let source = null;
+/** Shows that it has ended. */
+let ended = null;
 
 /** The buttons of a conversation. `say` gets what was said, and with which fields it is sent. */
 export function voiceControls({ household, id, maySend, say: deliver }) {
@@ -122,25 +126,71 @@ export function voiceControls({ household, id, maySend, say: deliver }) {
   }
 }
 
+/** Reads a message aloud, or ends that. */
+export function readOrStop(button, household, text) {
+  if (button.getAttribute("aria-pressed") === "true") return silence();
+  const reading = speak(household, text);
+  draw(true);
+  ended = () => draw(false);
+  // What is read does not go along to another page.
+  addEventListener("hashchange", silence, { once: true });
+  return reading;
+
+  function draw(isReading) {
+    button.setAttribute("aria-pressed", String(isReading));
+    button.title = say(isReading ? "voice.stop" : "message.read_aloud");
+    button.setAttribute("aria-label", button.title);
+    button.replaceChildren(icon(isReading ? "stop" : "speak"));
+  }
+}
+
 /** Reads a text aloud; what was read before ends. */
 export async function speak(household, text) {
-  const mine = ++speaking;
-  source?.stop();
+  silence();
+  const mine = speaking;
+  const isServed = household.maySend && household.config?.voice?.speech;
   try {
+    const make = isServed ? (piece) => made(household, piece) : await ownVoice();
     const pieces = plain(text).match(PIECES)?.map((piece) => piece.trim()).filter(Boolean) ?? [];
-    let next = pieces.length ? made(household, pieces[0]) : null;
+    let next = pieces.length ? make(pieces[0]) : null;
     for (let at = 1; next; at += 1) {
       const piece = await next;
       if (mine !== speaking) return;
       // The next one is made while this one is heard.
-      next = at < pieces.length ? made(household, pieces[at]) : null;
+      next = at < pieces.length ? make(pieces[at]) : null;
       next?.catch(() => {});
-      await play(piece);
+      await (isServed ? play : utter)(piece);
       if (mine !== speaking) return;
     }
   } catch (error) {
     if (mine === speaking) complain(error);
   }
+  if (mine === speaking) silence();
+}
+
+/** Makes utterances with a voice of this device: others send the text away. */
+async function ownVoice() {
+  const find = () => {
+    const own = speechSynthesis.getVoices().filter(({ localService, lang }) => localService && lang.startsWith(language));
+    return own.find(({ lang }) => lang.replace("_", "-") === locale) ?? own[0];
+  };
+  if (!find()) {
+    await new Promise((resolve) => {
+      speechSynthesis.addEventListener("voiceschanged", resolve, { once: true });
+      setTimeout(resolve, FINDING);
+    });
+  }
+  const voice = find();
+  if (!voice) throw new Error(say("voice.none"));
+  return async (text) => Object.assign(new SpeechSynthesisUtterance(text), { voice, lang: voice.lang });
+}
+
+function utter(utterance) {
+  return new Promise((resolve, reject) => {
+    utterance.addEventListener("end", resolve);
+    utterance.addEventListener("error", ({ error }) => reject(new Error(say("voice.unspoken", { problem: error }))));
+    speechSynthesis.speak(utterance);
+  });
 }
 
 async function made(household, text) {
@@ -215,4 +265,7 @@ function silence() {
   speaking += 1;
   source?.stop();
   source = null;
+  globalThis.speechSynthesis?.cancel();
+  ended?.();
+  ended = null;
 }
