@@ -15,7 +15,9 @@ use support::voice::VoiceServer;
 fn programs_are_answered_as_they_ask() {
     let heard = VoiceServer::hearing("Is the door shut?");
     let mut accounts = format_peers::accounts();
-    accounts["flow"] = json!({ "secret": PLAIN });
+    for name in ["flow", "home"] {
+        accounts[name] = json!({ "secret": PLAIN });
+    }
     let channels = format_peers::channels(&heard.url(), accounts);
     for name in tables() {
         let model = library_peers::model();
