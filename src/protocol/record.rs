@@ -689,6 +689,10 @@ records! {
         pub only: Option<&'static str>,
         /// The people beside its owner in whose name it may ask; null where there are none.
         pub speaks_for: Option<Vec<String>>,
+        /// Whether Open WebUI has asked with it since the server started without saying for
+        /// whom: everybody there is its owner here.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub names_nobody: bool,
         /// Whether the caller signed in with it, in the caller's own list.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub is_current: Option<bool>,
@@ -767,6 +771,10 @@ records! {
         /// What its MCP server says of it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub annotations: Option<Annotations>,
+        /// What it does to things, for people, and whether that server or the configuration
+        /// says so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub effect: Option<String>,
         /// Whether it is shown to a model only once that has found it with `find_tools`: all
         /// tools take too much of its window.
         #[serde(skip_serializing_if = "std::ops::Not::not")]

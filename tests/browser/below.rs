@@ -4,6 +4,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::chromium::{Chromium, Page};
@@ -43,7 +45,10 @@ fn pass_on(mut near: TcpStream, target: SocketAddr) -> io::Result<()> {
     }
     let connection = if is_upgrade { "Upgrade" } else { "close" };
     let mut far = TcpStream::connect(target)?;
-    write!(far, "{begin}Connection: {connection}\r\n\r\n")?;
+    write!(
+        far,
+        "{begin}Connection: {connection}\r\nX-Forwarded-Prefix: /hearth\r\n\r\n"
+    )?;
     let mut back = far.try_clone()?;
     let answers = thread::spawn(move || {
         let _ = io::copy(&mut back, &mut near);
@@ -59,6 +64,7 @@ fn pass_on(mut near: TcpStream, target: SocketAddr) -> io::Result<()> {
 pub fn house(model: &Model, push: &Receiver) -> Home {
     Home::start(model.config_with(json!({
         "openai_api": { "enabled": true },
+        "trusted_proxies": ["127.0.0.1"],
         "notifications": { "push_hosts": [push.address.to_string()] },
     })))
 }
@@ -148,6 +154,11 @@ fn interfaces(home: &Home, proxy: SocketAddr) {
     let location = stored.header("location").unwrap();
     let file = format!("/hearth/{location}");
     assert_eq!(exchange(proxy, "GET", &file, &headers, b"").body, b"flour");
+    let machine = json!({ "machine_name": "kitchen", "public_key": STANDARD.encode([7; 32]) });
+    let registered = post(proxy, "/hearth/ws/register", &headers[..1], &machine).json();
+    let relay_url = registered["data"]["relay_url"].as_str().unwrap();
+    let socket = format!("ws://{proxy}/hearth/ws?machine_id=");
+    assert!(relay_url.starts_with(&socket), "{relay_url}");
 }
 
 #[test]

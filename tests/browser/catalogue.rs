@@ -1,16 +1,23 @@
 //! Adding a tool of the catalogue, and showing the address to another device.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::chromium::Chromium;
 use super::{address, sign_in};
-use support::home::Home;
+use support::eventually;
+use support::home::{Home, TemporaryDirectory};
 use support::served::Served;
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_tool_is_added_tried_and_removed() {
-    let home = Home::offline();
+    let notes = TemporaryDirectory::new();
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_stub.sh");
+    let home = Home::start(json!({ "mcp_servers": { "stub": {
+        "command": "sh", "args": [stub], "env": { "STUB_NOTES": notes.path().join("notes") },
+    } } }));
     let searching = Served::answering(|head, _| {
         let found = json!({"results": [{"title": "A page", "url": "https://example.org/", "content": "Words."}]});
         let (status, text) = match head.starts_with("GET /search?q=weather&format=json ") {
@@ -25,7 +32,13 @@ fn a_tool_is_added_tried_and_removed() {
     let mut page = browser.page();
     let page = &mut page;
     sign_in(page, &home);
+    let mut admin = home.admin();
+    eventually("the tools of the stub", || {
+        let info = admin.ask(json!({ "type": "server_info" }));
+        (info["mcp_servers"][0]["state"] == "ready").then_some(())
+    });
     page.evaluate("location.hash = '#/tools'");
+    page.until("document.body.innerText.includes('Its server says that it only reads.')");
     let press = |label: &str| {
         format!(
             "[...document.querySelectorAll('button')].find((one) => one.textContent === '{label}')"

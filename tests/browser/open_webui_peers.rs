@@ -32,8 +32,8 @@ struct OpenWebUi {
 }
 
 impl OpenWebUi {
-    /// With Hearth behind both kinds of connection.
-    fn start(programs: &Path, hearth: SocketAddr, key: &str) -> OpenWebUi {
+    /// With Hearth behind both kinds of connection. It says who asks if it `names` them.
+    fn start(programs: &Path, hearth: SocketAddr, key: &str, names: bool) -> OpenWebUi {
         let (folder, address) = (TemporaryDirectory::new(), free_address());
         let running = Running::start(
             "open-webui",
@@ -49,7 +49,7 @@ impl OpenWebUi {
                 .env("ANONYMIZED_TELEMETRY", "false")
                 .env("OLLAMA_BASE_URLS", format!("http://{hearth}"))
                 .env("DEFAULT_MODELS", "hearth")
-                .env("ENABLE_FORWARD_USER_INFO_HEADERS", "true")
+                .env("ENABLE_FORWARD_USER_INFO_HEADERS", names.to_string())
                 .env("BYPASS_MODEL_ACCESS_CONTROL", "true")
                 // Files are given to the model whole, as it has nothing to search them with.
                 .env("BYPASS_EMBEDDING_AND_RETRIEVAL", "true")
@@ -231,12 +231,35 @@ fn open_webui_chats() {
     let own = home.add_person("open-webui", UserRole::User);
     let key = home.token("open-webui", &json!({ "speaks_for": ["admin", "user"] }));
     let recorder = Recorder::before("open-webui", home.address());
-    let open_webui = OpenWebUi::start(&programs, recorder.address(), &key);
+    let open_webui = OpenWebUi::start(&programs, recorder.address(), &key, true);
     its_own_interface(&open_webui);
     its_users(&open_webui, &home);
     its_page(&open_webui, &home, &model);
     // Everything was said by the people whose addresses Open WebUI sends.
     assert_eq!(conversations(&home, &own), [] as [Value; 0]);
+    recorder.check();
+}
+
+/// Without the setting by which it says who asks.
+#[test]
+#[ignore = "installs open-webui from PyPI, and needs Chromium: make test-peers"]
+fn open_webui_chats_as_it_is_installed() {
+    let Some(programs) = peers::OPEN_WEBUI.installed() else {
+        return;
+    };
+    let model = model();
+    let home = Home::start(model.config_with(json!({
+        "openai_api": { "enabled": true }, "context_tokens": 32_768,
+    })));
+    let recorder = Recorder::before("open-webui", home.address());
+    let key = &home.tokens.admin;
+    let open_webui = OpenWebUi::start(&programs, recorder.address(), key, false);
+    let browser = Chromium::start();
+    talk(&mut open_webui.page(&browser), &open_webui, &home, &model);
+    let listed = home.admin().ask(json!({ "type": "list_tokens" }));
+    let mut tokens = listed["tokens"].as_array().unwrap().iter();
+    let its = tokens.find(|token| token["user"] == "admin").unwrap();
+    assert_eq!(its["names_nobody"], true, "{its}");
     recorder.check();
 }
 
@@ -279,18 +302,17 @@ fn its_users(open_webui: &OpenWebUi, home: &Home) {
     assert_eq!(conversations(home, &home.tokens.admin), [] as [Value; 0]);
 }
 
-fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
-    let browser = Chromium::start();
-    let mut page = open_webui.page(&browser);
+/// Three messages to each kind of connection, which are a conversation each.
+fn talk(page: &mut Page, open_webui: &OpenWebUi, home: &Home, model: &Model) {
     for (chats, name) in MODELS.iter().rev().enumerate() {
         page.open(&format!("http://{}/?models={name}", open_webui.address));
         let before = model.requests().len();
         for (number, text) in ["hello", "and again", "and once more"].iter().enumerate() {
-            say(&mut page, text);
-            until_shown(&mut page, &format!("You have said {} things.", number + 1));
-            until_shown(&mut page, "and then?");
+            say(page, text);
+            until_shown(page, &format!("You have said {} things.", number + 1));
+            until_shown(page, "and then?");
         }
-        until_shown(&mut page, "A title");
+        until_shown(page, "A title");
         // Titles, tags and what to ask next are tasks, for which the assistant has no tools.
         let tasks = |what: &str| {
             let requests = model.requests().into_iter().skip(before);
@@ -305,6 +327,12 @@ fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
         }
         until_stored(home, chats + 1, 6);
     }
+}
+
+fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
+    let browser = Chromium::start();
+    let mut page = open_webui.page(&browser);
+    talk(&mut page, open_webui, home, model);
     let count = |messages| until_stored(home, MODELS.len(), messages);
 
     say(&mut page, "be slow");

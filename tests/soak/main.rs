@@ -13,7 +13,6 @@ mod crowded;
 mod fuzz;
 #[cfg(feature = "relay")]
 mod relay_churn;
-mod signatures;
 
 use scenarios::{crash, disk, kill, order, power, pressure, receivers};
 

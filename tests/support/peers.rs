@@ -119,6 +119,40 @@ pub const AGENTDOJO: Python = Python {
     without: &[],
 };
 
+/// Servers of the Model Context Protocol, and what they are made with.
+pub const MCP_PYTHON: Python = Python {
+    name: "mcp-python",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    interpreter: None,
+    packages: &[
+        "mcp==2.3.0",
+        "mcp-server-git==2026.10.19",
+        "mcp-server-time==2026.10.19",
+    ],
+    without: &[],
+};
+
+/// A server on the old version of that.
+pub const MCP_OLD_PYTHON: Python = Python {
+    name: "mcp-old-python",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    interpreter: None,
+    packages: &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25"],
+    without: &[],
+};
+
+/// A client of the Model Context Protocol.
+pub const FASTMCP: Python = Python {
+    name: "fastmcp",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    interpreter: None,
+    packages: &["fastmcp==4.2.3"],
+    without: &[],
+};
+
 pub const LITELLM: Python = Python {
     name: "litellm",
     as_of: AS_OF,
@@ -340,6 +374,18 @@ pub const CONFORMANCE: Node = Node {
     packages: &["@modelcontextprotocol/conformance@0.1.16", "node@22"],
 };
 
+/// Servers and clients of the Model Context Protocol.
+pub const MCP_NODE: Node = Node {
+    name: "mcp-node",
+    packages: &[
+        "@modelcontextprotocol/client@2.4.0",
+        "@modelcontextprotocol/sdk@1.32.2",
+        "@modelcontextprotocol/server-everything@2026.8.31",
+        "@modelcontextprotocol/server-filesystem@2026.8.31",
+        "@modelcontextprotocol/server-memory@2026.8.31",
+    ],
+};
+
 pub const STANDARD_WEBHOOKS: Node = Node {
     name: "standard-webhooks",
     packages: &["standardwebhooks@1.1.1"],
@@ -416,6 +462,11 @@ impl Node {
             )
         });
         is_there.then_some(folder)
+    }
+
+    /// The folder with its programs, as [`Node::installed`].
+    pub fn programs(&self) -> Option<PathBuf> {
+        Some(self.installed()?.join("node_modules/.bin"))
     }
 }
 

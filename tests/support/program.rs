@@ -231,17 +231,3 @@ pub fn is_there(program: &str) -> bool {
     }
     there
 }
-
-/// Runs an installer in a folder, with its output in `install.log` there; whether it did its
-/// work.
-pub fn installs(folder: &Path, installer: &Path, arguments: &[&str]) -> bool {
-    let log = File::create(folder.join("install.log")).unwrap();
-    let status = Command::new(installer)
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .status();
-    status.is_ok_and(|status| status.success())
-}

@@ -1,5 +1,9 @@
 //! The programs that are driven against Hearth: what the handbook says works with it.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use super::peers;
 
 /// A program, and what its test does with it.
@@ -26,6 +30,44 @@ impl Program {
             rest.strip_prefix("==").or(rest.strip_prefix('@'))
         });
         pinned.unwrap_or_else(|| panic!("{} is not pinned", self.package))
+    }
+}
+
+fn results() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/driven.json")
+}
+
+/// The version of each program with which its test has passed.
+pub fn driven() -> BTreeMap<String, String> {
+    serde_json::from_str(&fs::read_to_string(results()).unwrap()).unwrap()
+}
+
+/// Notes that the test of this thread has driven its programs.
+///
+/// # Panics
+/// When other versions are noted, and `UPDATE_HANDBOOK` does not ask to write them.
+pub fn worked() {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default().rsplit("::").next();
+    let mut driven = driven();
+    for one in PROGRAMS.iter().filter(|one| Some(one.test) == test) {
+        let version = one.version();
+        if driven.get(one.name).is_some_and(|noted| noted == version) {
+            continue;
+        }
+        let (name, wants) = (
+            one.name,
+            "run this again with UPDATE_HANDBOOK=1, which notes it",
+        );
+        let is_asked = std::env::var_os("UPDATE_HANDBOOK").is_some();
+        assert!(
+            is_asked,
+            "{name} {version} works, and {:?} is noted: {wants}",
+            driven.get(name)
+        );
+        driven.insert(name.to_owned(), version.to_owned());
+        let text = serde_json::to_string_pretty(&driven).unwrap();
+        fs::write(results(), text + "\n").unwrap();
     }
 }
 
@@ -88,7 +130,7 @@ pub const PROGRAMS: &[Program] = &[
         peers::LIBRARIES.packages,
         "openai",
         "openais_own_library_talks_to_the_assistant",
-        "models, chat, completions, streams, errors",
+        "models, chat, completions, speech both ways, streams, errors",
     ),
     program(
         "OpenAI's library for JavaScript",
@@ -102,14 +144,14 @@ pub const PROGRAMS: &[Program] = &[
         peers::SERVICES.packages,
         "anthropic",
         "anthropics_library_talks_to_the_assistant",
-        "messages, streams, tools, `count_tokens`, errors",
+        "messages, streams, pictures, thoughts, tools, `count_tokens`, errors",
     ),
     program(
         "Anthropic's library for JavaScript",
         peers::NODE_LIBRARIES.packages,
         "@anthropic-ai/sdk",
         "anthropics_library_for_javascript_talks_to_the_assistant",
-        "messages, streams, tools, `count_tokens`, errors",
+        "messages, streams, pictures, thoughts, tools, `count_tokens`, errors",
     ),
     program(
         "Ollama's library for Python",
@@ -166,7 +208,70 @@ pub const PROGRAMS: &[Program] = &[
         peers::NODE_RED.packages,
         "node-red",
         "a_flow_of_node_red_asks_and_hears_the_reply",
-        "a flow that posts to a webhook and takes the callback",
+        "a flow that posts to a webhook and takes the callback, and one that hears events",
+    ),
+    program(
+        "Servers of the Model Context Protocol, in JavaScript",
+        peers::MCP_NODE.packages,
+        "@modelcontextprotocol/server-everything",
+        "node_servers_answer",
+        "files, memory and one of everything, as programs and over HTTP",
+    ),
+    program(
+        "Servers of the Model Context Protocol, in Python",
+        peers::MCP_PYTHON.packages,
+        "mcp-server-git",
+        "python_servers_answer",
+        "time and git; a database by the old library",
+    ),
+    program(
+        "The Model Context Protocol's library for Python",
+        peers::MCP_PYTHON.packages,
+        "mcp",
+        "a_python_server_answers_over_http",
+        "a server over HTTP",
+    ),
+    program(
+        "The Model Context Protocol's library for TypeScript",
+        peers::MCP_NODE.packages,
+        "@modelcontextprotocol/client",
+        "the_official_sdk_uses_hearth",
+        "tools of Hearth with their progress, in the newest revision and the one before",
+    ),
+    program(
+        "FastMCP",
+        peers::FASTMCP.packages,
+        "fastmcp",
+        "fastmcp_uses_hearth",
+        "tools of Hearth with their progress and errors",
+    ),
+    program(
+        "The Model Context Protocol's conformance suite",
+        peers::CONFORMANCE.packages,
+        "@modelcontextprotocol/conformance",
+        "hearth_is_a_server_as_the_suite_has_it",
+        "what it asks of clients and servers, without OAuth, elicitation and what Hearth does not have",
+    ),
+    program(
+        "Apprise",
+        peers::WEBHOOKS.packages,
+        "apprise",
+        "apprise_sends_messages_and_files",
+        "messages to a webhook by form, JSON and address, and files",
+    ),
+    program(
+        "Standard Webhooks' library for Python",
+        peers::WEBHOOKS.packages,
+        "standardwebhooks",
+        "the_libraries_of_standard_webhooks_verify_callbacks",
+        "callbacks with one secret and with two, and forgeries",
+    ),
+    program(
+        "Standard Webhooks' library for JavaScript",
+        peers::STANDARD_WEBHOOKS.packages,
+        "standardwebhooks",
+        "the_libraries_of_standard_webhooks_verify_callbacks",
+        "callbacks with one secret and with two, and forgeries",
     ),
     program(
         "Radicale",

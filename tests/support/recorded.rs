@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::peers;
 use super::served::read_request;
 use super::tap::Tap;
+use super::{peers, programs};
 
 /// Stands between a program and Hearth, and keeps what the program sends.
 pub struct Recorder {
@@ -42,8 +42,9 @@ impl Recorder {
             let mut reader = &bytes[..];
             while let Some((head, body)) = read_request(&mut reader) {
                 // The others have tests of their own.
-                let is_model_api = head.contains(" /v1/") || head.contains(" /api/");
-                sent.extend(is_model_api.then(|| request(&head, &body)));
+                let mut places = [" /v1/", " /api/", " /hooks/", " /events?"].iter();
+                let is_kept = places.any(|place| head.contains(place));
+                sent.extend(is_kept.then(|| request(&head, &body)));
             }
         }
         let file = peers::place().join(format!("{}.sent.json", self.name));
@@ -53,6 +54,7 @@ impl Recorder {
         let new: Vec<_> = sent.difference(&known).collect();
         let (name, file) = (&self.name, file.display());
         assert!(new.is_empty(), "{name} sends {new:?}; see {file}");
+        programs::worked();
     }
 }
 

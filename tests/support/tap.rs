@@ -30,11 +30,10 @@ impl Tap {
                 if stopped.load(Ordering::SeqCst) {
                     break;
                 }
-                open.push(join(
-                    socket.unwrap(),
-                    TcpStream::connect(target).unwrap(),
-                    &keep,
-                ));
+                // The target may be starting again.
+                if let Ok(far) = TcpStream::connect(target) {
+                    open.push(join(socket.unwrap(), far, &keep));
+                }
             }
             for (sockets, threads) in open {
                 for socket in sockets {

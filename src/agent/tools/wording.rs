@@ -145,6 +145,20 @@ pub fn about(words: Words, definition: &Definition) -> String {
     own.map_or_else(|| lines(&definition.spec.description), str::to_owned)
 }
 
+/// What a tool of an MCP server does to things, and who says so. None for others.
+pub fn effect(words: Words, tool: &dyn Tool) -> Option<String> {
+    let said = tool.annotations()?;
+    let key = match (said.read_only, said.destructive) {
+        _ if tool.definition().is_read_only => "effect.declared",
+        (Some(true), _) => "effect.reads",
+        (_, Some(true)) => "effect.destroys",
+        (_, Some(false)) => "effect.adds",
+        (Some(false), None) => "effect.changes",
+        (None, None) => "effect.unsaid",
+    };
+    Some(words.say(key, &[]))
+}
+
 /// The name of a tool as words.
 fn plain(name: &str, source: Option<&Source>) -> String {
     let own = match source {

@@ -108,6 +108,12 @@ pub fn holder(head: &Head, identity: Identity) -> Result<Identity> {
     }
 }
 
+/// Whether a program says on whose behalf it asks.
+pub fn names_somebody(head: &Head) -> bool {
+    let names = [ON_BEHALF_OF, OPEN_WEBUI_USER, OPEN_WEBUI_EMAIL];
+    names.iter().any(|name| head.header(name).is_some())
+}
+
 /// The person on whose behalf a program says it asks.
 ///
 /// # Errors

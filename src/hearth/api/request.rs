@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::access::Exchange;
+use super::access::{self, Exchange};
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
 use super::client_message::ClientMessage;
 use super::options::{self, OptionsRead};
@@ -80,8 +80,15 @@ impl ReplyRequest {
         let hints = options::only_hints(exchange.config, &self.options.program.reply);
         // First: the header is bounded.
         self.options.ignored.splice(..0, hints);
-        let is_task = filled(&exchange.request.head, TASK).is_some()
-            || matches!(&self.messages[..], [only] if only.is_task());
+        let head = &exchange.request.head;
+        let is_of_open_webui = matches!(&self.messages[..], [only] if only.is_task());
+        if let Some(identity) = &exchange.asker.identity
+            && is_of_open_webui
+            && !access::names_somebody(head)
+        {
+            exchange.service.programs.note_nameless(identity.token_id);
+        }
+        let is_task = is_of_open_webui || filled(head, TASK).is_some();
         if is_task || models::is_plain(&self.model) {
             let (form, messages) = (self.form, self.messages);
             return plain::answer(&exchange, form, self.stream, messages, self.options);

@@ -28,6 +28,7 @@ Tools of your own and MCP servers are set up in the configuration; `hearth help 
     Command::new(
         "\
 list: List your tools and MCP servers, or those that can be added
+--all        Every tool, also each of a running MCP server, and what it does to things
 --available  Those of the catalogue
 --json",
     )
@@ -57,6 +58,17 @@ const AVAILABLE: Shown = Shown::List {
     empty: "",
 };
 
+const ALL: Shown = Shown::List {
+    member: "tools",
+    columns: &[
+        ("name", |tool| text(&tool["name"])),
+        ("of", |tool| text(&tool["source"])),
+        ("right", |tool| text(&tool["permission"])),
+        ("what it does to things", |tool| text(&tool["effect"])),
+    ],
+    empty: "",
+};
+
 /// `hearth tool list`
 fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if arguments.has("available") {
@@ -67,6 +79,10 @@ fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
         });
         let data = json!({ "tools": entries.collect::<Vec<_>>() });
         return AVAILABLE.print(&data, arguments, context);
+    }
+    if arguments.has("all") {
+        let data = door.ask(&json!({ "type": "list_tools" }))?;
+        return ALL.print(&data, arguments, context);
     }
     let tools = Shown::List {
         member: "tools",

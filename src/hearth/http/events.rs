@@ -75,7 +75,7 @@ pub fn stream(context: &Context<'_>) -> Result<Answer> {
             ResponsePart::Piece(first.into_bytes()),
         ]
         .into(),
-        next_comment: Instant::now() + KEEP_ALIVE,
+        lines: Lines::beginning(Instant::now()),
     })))
 }
 
@@ -84,23 +84,44 @@ struct PendingEvents {
     waker: Arc<Waker>,
     stream: EventStream,
     ready: VecDeque<ResponsePart>,
+    lines: Lines,
+}
+
+/// What is written.
+struct Lines {
     next_comment: Instant,
+}
+
+impl Lines {
+    fn beginning(now: Instant) -> Lines {
+        Lines {
+            next_comment: now + KEEP_ALIVE,
+        }
+    }
+
+    /// The events, or a comment if there has been nothing for long; nothing before that.
+    fn next(&mut self, events: &[Arc<str>], now: Instant) -> String {
+        let mut piece = String::new();
+        for event in events {
+            let seq = serde_json::from_str::<Value>(event).map(|event| event["seq"].clone());
+            let seq = seq.unwrap_or_default();
+            piece += &format!("id: {seq}\ndata: {event}\n\n");
+        }
+        if piece.is_empty() && now >= self.next_comment {
+            piece = ": nothing happened\n\n".to_owned();
+        }
+        if !piece.is_empty() {
+            self.next_comment = now + KEEP_ALIVE;
+        }
+        piece
+    }
 }
 
 impl PendingEvents {
     fn look(&mut self) {
         let new = self.stream.take();
-        let mut piece = String::new();
-        for event in &new.events {
-            let seq = serde_json::from_str::<Value>(event).map(|event| event["seq"].clone());
-            let seq = seq.unwrap_or_default();
-            piece += &format!("id: {seq}\ndata: {event}\n\n");
-        }
-        if piece.is_empty() && Instant::now() >= self.next_comment {
-            piece = ": nothing happened\n\n".to_owned();
-        }
+        let piece = self.lines.next(&new.events, Instant::now());
         if !piece.is_empty() {
-            self.next_comment = Instant::now() + KEEP_ALIVE;
             self.ready
                 .push_back(ResponsePart::Piece(piece.into_bytes()));
         }
@@ -121,7 +142,39 @@ impl DeferredResponse for PendingEvents {
         if self.ready.is_empty() {
             self.look();
         }
-        let wait = ResponsePart::Wait(self.next_comment);
+        let wait = ResponsePart::Wait(self.lines.next_comment);
         self.ready.pop_front().unwrap_or(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_comes_once_nothing_has_for_fifteen_seconds() {
+        let begin = Instant::now();
+        let mut lines = Lines::beginning(begin);
+        let event: Arc<str> = r#"{"seq":7}"#.into();
+        let (told, comment) = ("id: 7\ndata: {\"seq\":7}\n\n", ": nothing happened\n\n");
+        for (seconds, happens, written) in [
+            (14, false, ""),
+            (15, false, comment),
+            (16, false, ""),
+            // An event puts the next comment off.
+            (29, true, told),
+            (30, false, ""),
+            (43, false, ""),
+            (44, false, comment),
+        ] {
+            let events = if happens {
+                std::slice::from_ref(&event)
+            } else {
+                &[]
+            };
+            let now = begin + Duration::from_secs(seconds);
+            assert_eq!(lines.next(events, now), written, "after {seconds} s");
+        }
+        assert_eq!(lines.next_comment, begin + Duration::from_secs(59));
     }
 }

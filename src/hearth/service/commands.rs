@@ -420,6 +420,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
                 },
                 permission: permission.as_str(),
                 annotations: tool.annotations().cloned(),
+                effect: wording::effect(words, &**tool),
                 is_left_out: offer.left_out().any(|name| name == spec.name),
             }
         });

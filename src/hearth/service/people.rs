@@ -356,7 +356,11 @@ impl Service {
 
     pub(super) fn list_tokens(&self, with_sessions: bool) -> Result<Value> {
         let tokens = self.store.tokens(with_sessions)?;
-        Ok(views::records("tokens", tokens.iter().map(views::token)))
+        let tokens = tokens.iter().map(|token| record::Token {
+            names_nobody: self.programs.names_nobody(token.id),
+            ..views::token(token)
+        });
+        Ok(views::records("tokens", tokens))
     }
 
     /// Makes a token: for the caller, or as an admin for a program. Whoever owns the machine

@@ -2,7 +2,7 @@
 //! go out with one response, and the results come with the next request: meanwhile the turn
 //! waits for them like for any tool.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,8 @@ pub struct Programs {
     taken: Mutex<VecDeque<ConsumedResults>>,
     /// The turns whose clients have named their requests, with the token of each.
     named: Mutex<Vec<(TokenId, String, TurnId)>>,
+    /// The tokens of [`Programs::names_nobody`].
+    nameless: Mutex<BTreeSet<TokenId>>,
 }
 
 /// Results that a turn has taken. The response may be lost, and a program then sends them
@@ -96,6 +98,16 @@ struct ConsumedResults {
 }
 
 impl Programs {
+    /// Notes that Open WebUI asks with this token and does not say for whom.
+    pub fn note_nameless(&self, token: TokenId) {
+        lock(&self.nameless).insert(token);
+    }
+
+    /// Whether it has done so since the server started.
+    pub fn names_nobody(&self, token: TokenId) -> bool {
+        lock(&self.nameless).contains(&token)
+    }
+
     /// Notes what a program wants of a turn that begins.
     pub fn add(&self, turn: TurnId, program: ProgramTurn) {
         lock(&self.turns).insert(turn, Arc::new(program));

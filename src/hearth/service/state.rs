@@ -90,7 +90,7 @@ pub struct Service {
     pub(super) relays: Arc<RelayLinks>,
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
     /// The turns of programs that want something beyond the household's settings.
-    pub(super) programs: Programs,
+    pub(crate) programs: Programs,
     /// Requests to servers of speech.
     pub(super) voices: Voices,
     /// Requests to the model alone that are under way.

@@ -451,6 +451,7 @@ pub fn token(token: &Token) -> record::Token {
         tools: token.scope.tools.as_deref().map(<[_]>::to_vec),
         only: token.scope.household_only.then_some(HOUSEHOLD),
         speaks_for: token.speaks_for.clone(),
+        names_nobody: false,
         is_current: None,
         token: None,
         warnings: Vec::new(),

@@ -134,7 +134,7 @@ pub fn upgrade_required() -> Response {
 /// The URL of our own /ws as the caller reached us, through trusted proxies.
 ///
 /// # Errors
-/// `invalid_request` without a usable `Host`.
+/// `invalid_request` without a usable `Host`, and for a prefix that is no path.
 pub fn own_address(head: &Head) -> Result<String> {
     let host = head
         .header(forwarded::HOST)
@@ -146,7 +146,15 @@ pub fn own_address(head: &Head) -> Result<String> {
             )
         })?;
     let scheme = if head.peer.secure { "wss" } else { "ws" };
-    Ok(format!("{scheme}://{host}/ws"))
+    let prefix = head.header(forwarded::PREFIX).unwrap_or_default();
+    let prefix = prefix.trim_end_matches('/');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~%".contains(&byte);
+    if !(prefix.is_empty() || prefix.starts_with('/')) || !prefix.bytes().all(is_plain) {
+        return Err(Error::invalid_request(
+            "the proxy's X-Forwarded-Prefix must be a path, such as /hearth",
+        ));
+    }
+    Ok(format!("{scheme}://{host}{prefix}/ws"))
 }
 
 #[cfg(test)]
@@ -248,6 +256,18 @@ mod tests {
             let mut head = head("POST", "/ws/register", &[("host", host)]);
             head.peer.secure = secure;
             assert_eq!(own_address(&head).ok().as_deref(), address, "{host:?}");
+        }
+        for (prefix, address) in [
+            ("/hearth", Some("ws://home.example/hearth/ws")),
+            ("/a/b/", Some("ws://home.example/a/b/ws")),
+            ("/", Some("ws://home.example/ws")),
+            ("hearth", None),
+            ("/hearth?x", None),
+            ("/a b", None),
+        ] {
+            let headers = [("host", "home.example"), ("x-forwarded-prefix", prefix)];
+            let head = head("POST", "/ws/register", &headers);
+            assert_eq!(own_address(&head).ok().as_deref(), address, "{prefix:?}");
         }
         let no_host = head("POST", "/ws/register", &[]);
         assert_eq!(own_address(&no_host).unwrap_err().status(), 400);

@@ -49,9 +49,13 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
 /// `Host`.
 pub const HOST: &str = "x-forwarded-host";
 
-/// Removes the header that only a trusted proxy may send.
+/// The path that a trusted proxy has stripped.
+pub const PREFIX: &str = "x-forwarded-prefix";
+
+/// Removes the headers that only a trusted proxy may send.
 pub fn forget(head: &mut Head) {
-    head.headers.retain(|(name, _)| name != HOST);
+    head.headers
+        .retain(|(name, _)| name != HOST && name != PREFIX);
 }
 
 /// An address as proxies write it: plain, in brackets, or with a port.

@@ -29,6 +29,19 @@ said.push({ role: 'assistant', content: called.content });
 said.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: 'on' }] });
 const done = await client.messages.create({ ...asked, messages: said, tools });
 assert.equal(done.content[0].text, 'It is on.');
+const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
+const picture = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } };
+const seen = [{ role: 'user', content: [picture, { type: 'text', text: 'What is it?' }] }];
+assert.equal((await client.messages.create({ ...asked, messages: seen })).content[0].text, 'A picture.');
+const thinking = { type: 'enabled', budget_tokens: 1024 };
+const thoughtful = { ...asked, max_tokens: 2000, thinking, messages: [{ role: 'user', content: 'think' }] };
+for (const thought of [
+  await client.messages.create(thoughtful),
+  await client.messages.stream({ ...thoughtful, system: 'Be long.' }).finalMessage(),
+]) {
+  assert.deepEqual(thought.content.map((block) => block.type), ['thinking', 'text']);
+  assert.equal(thought.content[0].thinking, 'It is wet.');
+}
 assert.ok((await client.messages.countTokens({ model: 'hearth', messages })).input_tokens > 4);
 const unknown = client.messages.create({ ...asked, model: 'claude-5', messages });
 await assert.rejects(unknown, Anthropic.NotFoundError);

@@ -1,4 +1,4 @@
-"""Anthropic's own library: messages whole and streamed, tools, a count and errors."""
+"""Anthropic's own library: messages whole and streamed, pictures, thoughts, tools, a count and errors."""
 import os
 import anthropic
 
@@ -34,6 +34,22 @@ for stream in [False, True]:
         said.append({"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": call.id, "content": "on"} for call in calls]})
     assert message.content[-1].text == "It is on.", message
+
+pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": pixel}}
+seen = [{"role": "user", "content": [picture, {"type": "text", "text": "What is it?"}]}]
+message = client.messages.create(messages=seen, **asked)
+assert message.content[0].text == "A picture.", message
+thoughtful = {**asked, "max_tokens": 2000, "thinking": {"type": "enabled", "budget_tokens": 1024}}
+for text in ["think", "think again"]:
+    said_so = [{"role": "user", "content": text}]
+    if text == "think":
+        message = client.messages.create(messages=said_so, **thoughtful)
+    else:
+        with client.messages.stream(messages=said_so, **thoughtful) as events:
+            message = events.get_final_message()
+    assert [block.type for block in message.content] == ["thinking", "text"], message
+    assert message.content[0].thinking == "It is wet.", message
 
 assert client.messages.count_tokens(model="hearth", messages=said[:1]).input_tokens > 4
 for key, model, error in [("wrong", "hearth", anthropic.AuthenticationError),

@@ -11,8 +11,8 @@ use support::model::{Act, Model};
 use support::peers::{self, Node, Python};
 use support::recorded::Recorder;
 
-/// Counts what was said; turns on the lights if it may; gives a cat where JSON is wanted, and
-/// the same vector for each text.
+/// Counts what was said; turns on the lights if it may; sees pictures, and thinks where it is to;
+/// gives a cat where JSON is wanted, and the same vector for each text.
 pub fn model() -> Model {
     Model::start(|request, _| {
         let Some(messages) = request["messages"].as_array() else {
@@ -30,6 +30,10 @@ pub fn model() -> Model {
         let said = last["content"].as_str().unwrap_or_default();
         if last["role"] == "tool" {
             Act::say("It is on.")
+        } else if last["content"].to_string().contains("image_url") {
+            Act::say("A picture.")
+        } else if said.contains("think") {
+            Act::say("<think>It is wet.</think>Take a coat.")
         } else if said.contains("lights") && has_light {
             let light = |name| ("turn_on".to_owned(), json!({ "name": name }));
             Act::Call(vec![light("kitchen"), light("hall")])

@@ -4,12 +4,13 @@
 
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use support::home::Home;
 use support::model::{Act, Model};
 use support::peers;
 use support::recorded::Recorder;
+use support::voice::VoiceServer;
 
 /// Runs a script against a home; a failed assertion in it fails the test. `name` is that of the
 /// table of what it sends.
@@ -28,8 +29,9 @@ fn run(home: &Home, name: &str, script: &str) {
     recorder.check();
 }
 
-fn home(model: &Model) -> Home {
+fn home(model: &Model, voice: Value) -> Home {
     let mut config = model.config();
+    config["voice"] = voice;
     config["openai_api"] = json!({ "enabled": true, "ollama_user": "user" });
     config["metrics"] = json!({ "enabled": true });
     Home::start(config)
@@ -48,7 +50,10 @@ fn counting() -> Model {
 #[ignore = "installs a client from PyPI: make test-peers"]
 fn openais_own_library_talks_to_the_assistant() {
     let model = counting();
-    let home = home(&model);
+    let voice = VoiceServer::hearing("Is the door shut?");
+    let server = json!({ "url": voice.url(), "model": "small" });
+    let speech = json!({ "transcription": server, "speech": server });
+    let home = home(&model, speech);
     run(
         &home,
         "openai-python",
@@ -56,7 +61,8 @@ fn openais_own_library_talks_to_the_assistant() {
 import os, openai
 client = openai.OpenAI(base_url=os.environ["HEARTH"] + "/v1", api_key=os.environ["TOKEN"])
 names = [model.id for model in client.models.list()]
-assert names == ["hearth", "hearth-plain", "scripted"], names
+assert names[:3] == ["hearth", "hearth-plain", "scripted"], names
+assert set(names[3:]) == {"whisper-1", "tts-1"}, names
 assert client.models.retrieve("hearth").owned_by == "hearth"
 
 messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
@@ -78,6 +84,11 @@ text = client.completions.create(model="hearth-plain", prompt="hello").choices[0
 assert text == "You have said 1 things.", text
 stream = client.completions.create(model="hearth-plain", prompt="hello", stream=True)
 assert "".join(chunk.choices[0].text for chunk in stream) == text
+
+heard = client.audio.transcriptions.create(model="whisper-1", file=("a.wav", b"RIFF"))
+assert heard.text == "Is the door shut?", heard
+said = client.audio.speech.create(model="tts-1", voice="alloy", input="It is.")
+assert said.content.startswith(b"RIFF"), said
 
 for key, error in [("wrong", openai.AuthenticationError)]:
     try:
@@ -102,7 +113,7 @@ print("openai", openai.__version__, "ok")
 #[ignore = "installs a client from PyPI: make test-peers"]
 fn ollamas_own_library_talks_to_the_assistant() {
     let model = counting();
-    let home = home(&model);
+    let home = home(&model, json!({}));
     run(
         &home,
         "ollama-python",
@@ -143,7 +154,7 @@ print("ollama", importlib.metadata.version("ollama"), "ok")
 #[ignore = "installs a client from PyPI: make test-peers"]
 fn prometheuss_own_parser_reads_the_metrics() {
     let model = counting();
-    let home = home(&model);
+    let home = home(&model, json!({}));
     home.admin().chat("hello");
     run(
         &home,

@@ -14,6 +14,7 @@ use support::home::{Home, TemporaryDirectory};
 use support::http::{exchange, post};
 use support::model::Model;
 use support::peers::{self, Running, free_address};
+use support::recorded::Recorder;
 
 #[test]
 #[ignore = "installs litellm from PyPI: make test-peers"]
@@ -23,11 +24,12 @@ fn litellms_proxy_passes_requests_on() {
     };
     let model = model();
     let home = library_peers::home(&model);
+    let recorder = Recorder::before("litellm-proxy", home.address());
     let (folder, address) = (TemporaryDirectory::new(), free_address());
     let entry = |name: &str, kind: &str, path: &str| {
         json!({ "model_name": name, "litellm_params": {
             "model": format!("{kind}/hearth"), "api_key": home.tokens.user,
-            "api_base": format!("http://{}{path}", home.address()),
+            "api_base": format!("http://{}{path}", recorder.address()),
         } })
     };
     let config = json!({
@@ -63,6 +65,7 @@ fn litellms_proxy_passes_requests_on() {
         assert!(streamed.body.contains("things."), "{model}: {streamed:?}");
         assert!(streamed.body.contains("[DONE]"), "{model}: {streamed:?}");
     }
+    recorder.check();
 }
 
 #[test]
@@ -74,6 +77,7 @@ fn aider_changes_a_file() {
     // What aider takes for a new version of the file.
     let model = Model::saying("calc.py\n```\ndef add(a, b):\n    return a + b\n```\n");
     let home = library_peers::home(&model);
+    let recorder = Recorder::before("aider", home.address());
     let folder = TemporaryDirectory::new();
     let file = folder.path().join("calc.py");
     fs::write(&file, "def add(a, b):\n    return a - b\n").unwrap();
@@ -85,7 +89,10 @@ fn aider_changes_a_file() {
             .args(["--message", "repair add"])
             .arg("calc.py")
             .current_dir(folder.path())
-            .env("OPENAI_API_BASE", format!("http://{}/v1", home.address()))
+            .env(
+                "OPENAI_API_BASE",
+                format!("http://{}/v1", recorder.address()),
+            )
             .env("OPENAI_API_KEY", &home.tokens.user)
             .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
             .env("HOME", folder.path()),
@@ -97,6 +104,7 @@ fn aider_changes_a_file() {
         .websocket(&home.tokens.user)
         .ask(json!({ "type": "list_conversations" }));
     assert_eq!(listed["conversations"], json!([]));
+    recorder.check();
 }
 
 /// Starts Node-RED with this flow, which listens at /last, too.
@@ -161,7 +169,8 @@ fn a_flow_of_node_red_hears_what_is_said() {
         .unwrap()
         .extend(more.as_array().unwrap().iter().cloned());
     let port = home.address().port();
-    let url = format!("http://127.0.0.1:{port}");
+    let recorder = Recorder::before("node-red", home.address());
+    let url = format!("http://{}", recorder.address());
     let environment = [("HEARTH_URL", &*url), ("HEARTH_TOKEN", &*home.tokens.user)];
     let Some(_node_red) = node_red(folder.path(), address, &flow, &environment) else {
         return;
@@ -179,6 +188,7 @@ fn a_flow_of_node_red_hears_what_is_said() {
     home.stop();
     home.start_on(port);
     hears(&home, "hello again");
+    recorder.check();
 }
 
 /// A flow that posts what comes to /ring to the webhook, and keeps what comes to /reply for
@@ -242,7 +252,8 @@ fn a_flow_of_node_red_asks_and_hears_the_reply() {
             "outgoing_url": format!("http://{address}/reply"),
         } } },
     ] })));
-    let flow = flow(&home.address().to_string(), secret);
+    let recorder = Recorder::before("node-red", home.address());
+    let flow = flow(&recorder.address().to_string(), secret);
     let Some(_node_red) = node_red(folder.path(), address, &flow, &[]) else {
         return;
     };
@@ -261,4 +272,5 @@ fn a_flow_of_node_red_asks_and_hears_the_reply() {
         reply,
         json!({ "message": "The postman, I think.", "conversation_id": "node-red" })
     );
+    recorder.check();
 }

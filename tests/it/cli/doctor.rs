@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use agent::tools::pdf_obstacle;
 use net::process::has_landlock;
 use support::home::{TemporaryDirectory, make_people, write_config};
+use support::http::post;
 use support::model::{Act, Model};
 use support::program::{Program, hearth, printed, run};
 
@@ -614,6 +615,46 @@ fn a_program_of_several_users_needs_a_token_that_speaks_for_them() {
     );
     make("two --speaks-for user,viewer");
     assert_eq!(warned(), None);
+}
+
+/// What it asks beside a chat gives Open WebUI away.
+#[test]
+fn open_webui_that_does_not_say_who_asks_is_named() {
+    let model = Model::saying("A title");
+    let folder = TemporaryDirectory::new();
+    write_config(
+        folder.path(),
+        model.config_with(json!({ "openai_api": { "enabled": true } })),
+    );
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let bearer = format!("Bearer {}", tokens.user);
+    let ask = |text: &str, name: Option<&str>| {
+        let body = json!({ "model": "hearth", "messages": [{ "role": "user", "content": text }] });
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.extend(name.map(|name| ("x-openwebui-user-name", name)));
+        let answer = post(program.address, "/v1/chat/completions", &headers, &body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    let named = || {
+        let (_, lines) = doctor(folder.path());
+        let mut lines = lines
+            .into_iter()
+            .filter(|line| line.2.contains("Open WebUI"));
+        lines.next().map(|line| (line.1, line.2))
+    };
+    let task = "### Task:\nName this chat.\n### Chat History:\nUSER: hello";
+    ask("hello", None);
+    ask(task, Some("user"));
+    assert_eq!(named(), None);
+    ask(task, None);
+    let (level, text) = named().unwrap();
+    assert_eq!(level, "warning", "{text}");
+    assert!(
+        text.starts_with("Open WebUI asks with the token \"test\" and does not say who asks")
+            && text.contains("sees and does what user may"),
+        "{text}"
+    );
 }
 
 #[test]

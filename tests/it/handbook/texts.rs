@@ -13,7 +13,7 @@ use config::{SettingDoc, declared_documentation};
 use hearth::handbook::TOPICS;
 use protocol::command;
 use protocol::event::{self, EventTrait};
-use support::programs::{PROGRAMS, PROXIES};
+use support::programs::{PROGRAMS, PROXIES, driven};
 
 /// The README, then the handbook in its order: paths below the project's folder.
 pub fn documents() -> Vec<PathBuf> {
@@ -65,8 +65,16 @@ fn the_programs_that_work_are_those_that_tests_drive() {
         assert!(sources.contains(&begin), "no test of programs is {test}");
     };
     let mut list = "| Program | Version | What was driven |\n|---|---|---|\n".to_owned();
+    let driven = driven();
     for one in PROGRAMS {
         is_there(one.test);
+        let (noted, test) = (driven.get(one.name).map(String::as_str), one.test);
+        let version = Some(one.version());
+        assert_eq!(
+            noted, version,
+            "of {}: make test-peers PEERS={test}",
+            one.name
+        );
         writeln!(
             list,
             "| {} | {} | {} |",

@@ -9,10 +9,10 @@ use support::http::get;
 use support::socket::{Socket, connect};
 
 /// A response that is read as it arrives.
-struct Reader(BufReader<Socket>);
+pub struct Reader(BufReader<Socket>);
 
 impl Reader {
-    fn open(home: &Home, token: &str, path: &str, headers: &str) -> Reader {
+    pub fn open(home: &Home, token: &str, path: &str, headers: &str) -> Reader {
         let mut socket = connect(home.address());
         write!(
             socket,
@@ -34,7 +34,7 @@ impl Reader {
     }
 
     /// The next event, and its id if it has one.
-    fn event(&mut self) -> (Option<u64>, Value) {
+    pub fn event(&mut self) -> (Option<u64>, Value) {
         let mut id = None;
         loop {
             let line = self.line().expect("another event");

@@ -1,6 +1,6 @@
 //! The server at its sockets: HTTP, the page, TLS.
 
-mod events;
+pub mod events;
 #[cfg(feature = "tls")]
 mod household;
 mod metrics;

@@ -11,7 +11,7 @@ use support::AT_ONCE;
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
-use support::program::{Program, send_signal, whole_lines};
+use support::program::{self, Program, printed, send_signal, whole_lines};
 
 /// A configuration with these MCP servers. Its command limits are high enough for
 /// tests that poll.
@@ -24,6 +24,38 @@ fn config(servers: Value, more: Value) -> Value {
         config[key] = value.clone();
     }
     config
+}
+
+#[test]
+fn what_a_tool_does_to_things_is_said_and_who_says_so() {
+    let stub = Stub::new();
+    let entry = stub.entry(json!({ "read_only": ["echo"] }));
+    let home = Home::start(config(json!({ "stub": entry }), json!({})));
+    let mut admin = home.admin();
+    wait_for_tools(&mut admin, "mcp:stub");
+    let declared = "The configuration declares that it changes nothing.";
+    let hint = "Its server says that it only reads.";
+    eventually("the declaration", || {
+        let listed = admin.ask(json!({ "type": "list_tools" }));
+        let tools = listed["tools"].as_array().unwrap();
+        let effect =
+            |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap()["effect"].clone();
+        assert_eq!(effect("mcp_stub_hang"), hint);
+        assert_eq!(
+            effect("remember"),
+            Value::Null,
+            "Hearth's own have words of their own"
+        );
+        (effect("mcp_stub_echo") == declared).then_some(())
+    });
+    let shown = printed(&program::run(
+        home.folder.path(),
+        &["tool", "list", "--all"],
+    ));
+    let line = |name: &str| shown.lines().find(|line| line.contains(name)).unwrap();
+    assert!(line("mcp_stub_echo").contains(declared), "{shown}");
+    assert!(line("mcp_stub_hang").contains(hint), "{shown}");
+    assert!(line("remember").contains("builtin"), "{shown}");
 }
 
 /// A stub that notes what it gets.

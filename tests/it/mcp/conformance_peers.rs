@@ -12,6 +12,7 @@ use super::peers::{home, run};
 use support::home::Home;
 use support::peers::{CONFORMANCE, script};
 use support::program::printed;
+use support::programs::worked;
 use support::served::Served;
 
 /// What a client does in each scenario: the call of a tool of the suite, or nothing but the
@@ -144,4 +145,5 @@ fn hearth_is_a_server_as_the_suite_has_it() {
         let url = format!("http://{}/mcp", with_token.address);
         pass(scenario, server.args(["--url", &url]));
     }
+    worked();
 }

@@ -1,83 +1,18 @@
-//! Real MCP servers and clients from the public registries, which nobody here wrote. They
-//! are installed by these tests, so they run only when asked for:
-//! `make test-peers`. Without pip, npm or a network they say so and are skipped.
+//! Real MCP servers and clients from the public registries. They are installed by these tests,
+//! so they run only when asked for: `make test-peers`.
 
-use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory};
-use support::program::installs;
+use support::peers::{self, Running, free_address};
+use support::programs::worked;
 
 /// Programs of this kind take seconds to start, on a small machine many.
 const START: Duration = Duration::from_secs(90);
-
-/// Where the servers are installed; kept from run to run.
-fn place() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-peers")
-}
-
-/// Installs Python packages in an environment of their own, once.
-fn python(environment: &str, packages: &[&str]) -> bool {
-    let pip = place().join(environment).join("bin/pip");
-    let done = place().join(environment).join("installed");
-    if done.exists() {
-        return true;
-    }
-    std::fs::create_dir_all(place()).unwrap();
-    let install: Vec<&str> = ["install", "--quiet"]
-        .iter()
-        .chain(packages)
-        .copied()
-        .collect();
-    let is_there = installs(&place(), Path::new("python3"), &["-m", "venv", environment])
-        && installs(&place(), &pip, &install);
-    is_there && File::create(done).is_ok()
-}
-
-fn node(packages: &[&str]) -> bool {
-    static INSTALLED: OnceLock<bool> = OnceLock::new();
-    *INSTALLED.get_or_init(|| {
-        std::fs::create_dir_all(place()).unwrap();
-        let done = place().join("node_modules/installed-with-clients");
-        let install: Vec<&str> = ["install", "--silent", "--prefix", "."]
-            .iter()
-            .chain(packages)
-            .copied()
-            .collect();
-        done.exists()
-            || (installs(&place(), Path::new("npm"), &install) && File::create(done).is_ok())
-    })
-}
-
-fn node_servers() -> bool {
-    node(&[
-        "@modelcontextprotocol/server-everything",
-        "@modelcontextprotocol/server-filesystem",
-        "@modelcontextprotocol/server-memory",
-        "@modelcontextprotocol/client",
-        "@modelcontextprotocol/sdk",
-    ])
-}
-
-fn skip(what: &str) {
-    let log = place().join("install.log");
-    eprintln!(
-        "SKIPPED: {what} cannot be installed here; see {}",
-        log.display()
-    );
-}
-
-fn program(path: &str) -> String {
-    place().join(path).display().to_string()
-}
 
 /// A server with one MCP server that asks before each call.
 pub fn home(entry: Value) -> (Home, Client) {
@@ -122,16 +57,17 @@ fn check(entry: Value, calls: &[(&str, &str)]) {
         println!("{call}\n    {answer}");
     }
     home.stop();
+    worked();
 }
 
 #[test]
 #[ignore = "installs mcp-server-time and mcp-server-git from PyPI: make test-peers"]
 fn python_servers_answer() {
-    if !python("python-2", &["mcp-server-time", "mcp-server-git"]) {
-        return skip("mcp-server-time");
-    }
+    let Some(programs) = peers::MCP_PYTHON.installed() else {
+        return;
+    };
     check(
-        json!({"command": program("python-2/bin/mcp-server-time"), "args": ["--local-timezone", "UTC"]}),
+        json!({"command": programs.join("mcp-server-time"), "args": ["--local-timezone", "UTC"]}),
         &[
             (
                 "get_current_time {\"timezone\": \"Europe/Oslo\"}",
@@ -154,7 +90,7 @@ fn python_servers_answer() {
     );
     let path = repository.path().display().to_string();
     check(
-        json!({"command": program("python-2/bin/mcp-server-git"), "args": ["--repository", path]}),
+        json!({"command": programs.join("mcp-server-git"), "args": ["--repository", path]}),
         &[(
             &format!("git_status {{\"repo_path\": {path:?}}}"),
             "Repository status",
@@ -165,13 +101,13 @@ fn python_servers_answer() {
 #[test]
 #[ignore = "installs mcp-server-sqlite from PyPI: make test-peers"]
 fn an_old_python_server_answers() {
-    if !python("python-1", &["mcp<2", "mcp-server-sqlite"]) {
-        return skip("mcp-server-sqlite");
-    }
+    let Some(programs) = peers::MCP_OLD_PYTHON.installed() else {
+        return;
+    };
     let folder = TemporaryDirectory::new();
     check(
         json!({
-            "command": program("python-1/bin/mcp-server-sqlite"),
+            "command": programs.join("mcp-server-sqlite"),
             "args": ["--db-path", folder.path().join("test.db")],
         }),
         &[
@@ -191,15 +127,15 @@ fn an_old_python_server_answers() {
 #[test]
 #[ignore = "installs @modelcontextprotocol/server-* from npm: make test-peers"]
 fn node_servers_answer() {
-    if !node_servers() {
-        return skip("@modelcontextprotocol/server-everything");
-    }
+    let Some(programs) = peers::MCP_NODE.programs() else {
+        return;
+    };
     let folder = TemporaryDirectory::new();
     let note = folder.path().join("note.txt");
     std::fs::write(&note, "the bins go out on Monday").unwrap();
     check(
         json!({
-            "command": program("node_modules/.bin/mcp-server-filesystem"),
+            "command": programs.join("mcp-server-filesystem"),
             "args": [folder.path()],
         }),
         &[
@@ -215,7 +151,7 @@ fn node_servers_answer() {
     );
     check(
         json!({
-            "command": program("node_modules/.bin/mcp-server-memory"),
+            "command": programs.join("mcp-server-memory"),
             "env": {"MEMORY_FILE_PATH": folder.path().join("memory.json")},
         }),
         &[
@@ -227,7 +163,7 @@ fn node_servers_answer() {
         ],
     );
     check(
-        json!({"command": program("node_modules/.bin/mcp-server-everything"), "timeout_seconds": 2}),
+        json!({"command": programs.join("mcp-server-everything"), "timeout_seconds": 2}),
         EVERYTHING,
     );
 }
@@ -248,52 +184,20 @@ const EVERYTHING: &[(&str, &str)] = &[
     ),
 ];
 
-/// A server that listens by itself, ended when dropped.
-struct Listening(Child);
-
-impl Listening {
-    fn start(command: &mut Command, address: SocketAddr) -> Listening {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let listening = Listening(child);
-        let deadline = Instant::now() + START;
-        while TcpStream::connect(address).is_err() {
-            assert!(Instant::now() < deadline, "{address}: nobody listens");
-            std::thread::park_timeout(Duration::from_millis(100));
-        }
-        listening
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap()
-}
-
 #[test]
 #[ignore = "installs @modelcontextprotocol/server-everything from npm: make test-peers"]
 fn a_node_server_answers_over_http() {
-    if !node_servers() {
-        return skip("@modelcontextprotocol/server-everything");
-    }
+    let Some(programs) = peers::MCP_NODE.programs() else {
+        return;
+    };
     let address = free_address();
-    let _server = Listening::start(
-        Command::new(program("node_modules/.bin/mcp-server-everything"))
+    let _server = Running::start(
+        "mcp-server-everything",
+        Command::new(programs.join("mcp-server-everything"))
             .arg("streamableHttp")
             .env("PORT", address.port().to_string()),
         address,
+        "/mcp",
     );
     check(
         json!({"url": format!("http://{address}/mcp"), "timeout_seconds": 2}),
@@ -316,15 +220,17 @@ server.run(transport="streamable-http", port=int(sys.argv[1]), host="127.0.0.1")
 #[test]
 #[ignore = "installs mcp from PyPI: make test-peers"]
 fn a_python_server_answers_over_http() {
-    if !python("python-2", &["mcp-server-time", "mcp-server-git"]) {
-        return skip("mcp");
-    }
+    let Some(programs) = peers::MCP_PYTHON.installed() else {
+        return;
+    };
     let address = free_address();
-    let _server = Listening::start(
-        Command::new(program("python-2/bin/python"))
+    let _server = Running::start(
+        "mcp-adder",
+        Command::new(programs.join("python"))
             .args(["-c", ADDER])
             .arg(address.port().to_string()),
         address,
+        "/mcp",
     );
     check(
         json!({"url": format!("http://{address}/mcp")}),
@@ -388,7 +294,6 @@ fn check_client(command: &mut Command, expected: &[&str]) {
     let output = command
         .arg(format!("http://{}/mcp", home.address()))
         .arg(&home.tokens.user)
-        .current_dir(place())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -399,16 +304,17 @@ fn check_client(command: &mut Command, expected: &[&str]) {
         let found = lines.any(|printed| printed.contains(line));
         assert!(found, "no {line:?} where it must come:\n{text}{problems}");
     }
+    worked();
 }
 
 #[test]
 #[ignore = "installs fastmcp from PyPI: make test-peers"]
 fn fastmcp_uses_hearth() {
-    if !python("python-fastmcp", &["fastmcp"]) {
-        return skip("fastmcp");
-    }
+    let Some(programs) = peers::FASTMCP.installed() else {
+        return;
+    };
     check_client(
-        Command::new(program("python-fastmcp/bin/python")).args(["-c", FASTMCP]),
+        Command::new(programs.join("python")).args(["-c", FASTMCP]),
         &[
             "['ask', 'forget', 'lists', 'recall', 'remember', 'schedule', 'search_conversations']",
             "remember False Remembered as mem_",
@@ -425,10 +331,10 @@ fn fastmcp_uses_hearth() {
 #[test]
 #[ignore = "installs @modelcontextprotocol/client from npm: make test-peers"]
 fn the_official_sdk_uses_hearth() {
-    if !node_servers() {
-        return skip("@modelcontextprotocol/client");
-    }
-    let script = place().join("client.mjs");
+    let Some(folder) = peers::MCP_NODE.installed() else {
+        return;
+    };
+    let script = folder.join("client.mjs");
     std::fs::write(&script, TYPESCRIPT).unwrap();
     check_client(
         Command::new("node").arg(&script),

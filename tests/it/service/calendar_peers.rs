@@ -10,6 +10,7 @@ use serde_json::json;
 use super::calendars::{add_account_at, caller, day, events, result};
 use support::home::{Home, TemporaryDirectory};
 use support::peers;
+use support::programs::worked;
 
 #[test]
 #[ignore = "installs Radicale from PyPI: make test-peers"]
@@ -87,4 +88,5 @@ fn radicale_is_found_by_its_address_read_and_changed() {
     assert!(gone.contains("Deleted"), "{gone}");
     let kept = python(&["show"]);
     assert!(!kept.contains("hoir") && kept.contains("Rent"), "{kept}");
+    worked();
 }

@@ -2,7 +2,7 @@
 
 mod accounts;
 mod channel;
-mod format_peers;
+pub mod format_peers;
 mod formats;
 mod senders;
 mod speakers;

@@ -2,13 +2,16 @@
 
 use super::diagnosis::{Diagnosis, Installation};
 use super::exposure::set_account;
+use crate::cli::door::Door;
+use crate::cli::row::text;
+use crate::cli::running_server::RunningServer;
 use crate::cli::token::narrowing;
 use crate::service::settings::{self, UnknownName};
 use crate::service::views;
 use base::people::{Audience, folded};
 use base::url::Url;
 use config::{BUILTIN_TOOLS, Config, Permission, Settings, WebhookAccount};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{Actors, Token, UserRole, look_up_actors};
 
 /// Most tokens that are listed.
@@ -25,6 +28,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found.extend(telling_that_asks(&config, option));
     if let Some(actors) = &actors {
         found.extend(users_of_programs(&config, actors, option));
+        found.extend(nameless(installation, actors));
         found.extend(linked_senders(&config, actors));
         found.extend(unknown_names(&config, actors, option));
         found.extend(actors.calendars.iter().map(|one| calendar(one, option)));
@@ -166,6 +170,34 @@ fn users_of_programs(config: &Config, actors: &Actors, option: &str) -> Option<D
             missing.join(",")
         ))
     })
+}
+
+/// Tokens with which Open WebUI asks for whoever uses it, in a household of several.
+fn nameless(installation: &Installation<'_>, actors: &Actors) -> Vec<Diagnosis> {
+    let (directory, option) = (installation.directory, &installation.option);
+    if actors.users.len() < 2 || RunningServer::find(directory).is_none() {
+        return Vec::new();
+    }
+    // Another check reports a server that does not answer.
+    let listed = Door::at(directory.clone()).ask(&json!({ "type": "list_tokens" }));
+    let listed = listed.unwrap_or_default();
+    let tokens = listed["tokens"].as_array().into_iter().flatten();
+    let diagnosis = |token: &Value| {
+        let (name, user) = (&token["name"], text(&token["user"]));
+        Diagnosis::warning(format!(
+            "Open WebUI asks with the token {name} and does not say who asks: whoever uses that Open \
+             WebUI sees and does what {user} may. If that is not {user} alone, have it say who"
+        ))
+        .advise("set ENABLE_FORWARD_USER_INFO_HEADERS=true for Open WebUI, then")
+        .advise(format!(
+            "hearth config set{option} openai_api.users '{{\"ADDRESS\": \"USER\"}}', and"
+        ))
+        .advise(format!(
+            "hearth token create{option} --name open-webui --speaks-for USER,USER"
+        ))
+    };
+    let nameless = tokens.filter(|token| token["names_nobody"] == true);
+    nameless.map(diagnosis).collect()
 }
 
 /// Who speaks from elsewhere as a person, and who reads the answers.

@@ -81,7 +81,7 @@ export async function show(household) {
     });
     return h("li",
       h("div.grow", h("strong", { title: tool.name }, tool.label), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", say("tools.on_demand"))] : null,
-        h("p.small", tool.about)),
+        h("p.small", tool.about), tool.effect ? h("p.quiet.small", tool.effect) : null),
       household.isAdmin ? select : h("span.quiet", say(`common.mode.${tool.permission}`)),
       household.isAdmin && tool.source !== "builtin" && remover(say("common.remove"), { what: tool.label, title: say("tools.remove_tool"), text: removed }, "remove_tool", { name: removed }));
   }
