@@ -104,44 +104,47 @@ impl Household {
         assert!(checked.contains("is valid"), "{checked}");
         assert_eq!(self.files(".partial"), []);
     }
+
+    /// Kills a server that writes the encrypted file; returns the half of it.
+    fn kill_half_way(&self) -> PathBuf {
+        loop {
+            let program = Program::serve(self.data.path());
+            let mut admin = self.admin(&program);
+            admin.ask(json!({"type": "start_backup"}));
+            let deadline = Instant::now() + MAX_WAIT;
+            let is_half = || self.files(".age.partial").iter().any(|file| file.1 > 0);
+            while !is_half() && self.files(".age").is_empty() {
+                assert!(Instant::now() < deadline, "nothing is encrypted");
+            }
+            program.kill();
+            // It may have been faster than this thread.
+            match self.files(".age").pop() {
+                Some((whole, _)) => fs::remove_file(whole).unwrap(),
+                None => return self.files(".age.partial").remove(0).0,
+            }
+        }
+    }
 }
 
-/// Kills the server while it writes the encrypted file.
-pub fn killed() {
+/// Kills the server while it writes the encrypted file, so often.
+pub fn killed(rounds: u64) {
     let disk = TemporaryDirectory::new();
     let household = Household::new(disk.path());
     household.grow(32 * MIB);
-    let half = loop {
+    for _ in 0..rounds {
+        let half = household.kill_half_way();
+        let listed = printed(&run(household.data.path(), &["backup", "--list"]));
+        assert!(listed.contains("no nightly backups"), "{listed}");
+        let checked = household.check(&half);
+        assert!(checked.contains("is damaged or was cut off"), "{checked}");
+
         let program = Program::serve(household.data.path());
         let mut admin = household.admin(&program);
-        admin.ask(json!({"type": "start_backup"}));
-        let deadline = Instant::now() + MAX_WAIT;
-        let is_half = || {
-            household
-                .files(".age.partial")
-                .iter()
-                .any(|file| file.1 > 0)
-        };
-        while !is_half() && household.files(".age").is_empty() {
-            assert!(Instant::now() < deadline, "nothing is encrypted");
-        }
-        program.kill();
-        // It may have been faster than this thread.
-        match household.files(".age").pop() {
-            Some((whole, _)) => fs::remove_file(whole).unwrap(),
-            None => break household.files(".age.partial").remove(0).0,
-        }
-    };
-    let listed = printed(&run(household.data.path(), &["backup", "--list"]));
-    assert!(listed.contains("no nightly backups"), "{listed}");
-    let checked = household.check(&half);
-    assert!(checked.contains("is damaged or was cut off"), "{checked}");
-
-    let program = Program::serve(household.data.path());
-    let mut admin = household.admin(&program);
-    admin.chat("tok-1");
-    household.succeed(&mut admin);
-    assert_eq!(program.signal("TERM"), Some(0));
+        admin.chat("tok-1");
+        household.succeed(&mut admin);
+        assert_eq!(program.signal("TERM"), Some(0));
+        fs::remove_file(household.files(".age").remove(0).0).unwrap();
+    }
 }
 
 /// Fills the disk of the backups while the server writes the encrypted file.

@@ -34,7 +34,7 @@ fn a_full_disk_is_told_and_survived() {
 
 #[test]
 fn an_encrypted_backup_that_kill_9_breaks_off_passes_for_none() {
-    backups::killed();
+    backups::killed(1);
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod fuzz;
 mod relay_churn;
 mod signatures;
 
-use scenarios::{crash, disk, kill, order, power, pressure, receivers};
+use scenarios::{backups, crash, disk, kill, order, power, pressure, receivers};
 
 #[test]
 #[ignore = "long"]
@@ -45,6 +45,13 @@ fn many_receivers_that_fail_in_every_way() {
 #[ignore = "long"]
 fn a_disk_that_fills_up_again_and_again() {
     disk::full(24);
+}
+
+#[test]
+#[ignore = "long"]
+fn encrypted_backups_that_are_broken_off() {
+    backups::killed(20);
+    backups::full_disk();
 }
 
 #[test]
