@@ -959,6 +959,10 @@ records! {
         /// where there is none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub readers: Vec<String>,
+        /// Those of `readers` that open any address, as the server says or an argument shows;
+        /// absent where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub open_readers: Vec<String>,
         /// Those that have changed since it was set up; absent where there is none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub changed: Vec<String>,

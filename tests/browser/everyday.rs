@@ -46,7 +46,7 @@ fn every_page_opens_on_a_cold_load_for_every_role() {
                 _ => !is_for_admins,
             };
             assert_eq!(
-                text == "Only an admin opens this page. Ask admin.",
+                text == "Only admins can open this page. Ask admin.",
                 !is_open,
                 "{opened} for {name}: {text}"
             );

@@ -30,11 +30,11 @@ const SIZE: u64 = 8;
 const RECOVERY: Duration = Duration::from_secs(60);
 
 /// A tmpfs in a folder of its own, unmounted when dropped.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// None where this process may not mount.
-    fn mount(path: PathBuf) -> Option<SmallDisk> {
+    pub fn mount(path: PathBuf) -> Option<SmallDisk> {
         fs::create_dir_all(&path).unwrap();
         let options = format!("size={SIZE}m,mode=700");
         let mounted = Command::new("mount")
@@ -63,7 +63,17 @@ impl SmallDisk {
         }
     }
 
-    fn make_room(&self) {
+    /// Leaves so much room.
+    pub fn leave(&self, bytes: usize) {
+        let ballast = vec![0; SIZE as usize * 1024 * 1024 - bytes];
+        fs::write(self.ballast(), ballast).unwrap();
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn make_room(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }
 

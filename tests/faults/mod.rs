@@ -3,6 +3,7 @@
 //! scenario takes its size: `tests/it` runs the short versions with every test,
 //! `tests/soak` the long ones with `make soak`. Each prints what it counted.
 
+pub mod backups;
 pub mod crash;
 pub mod disk;
 pub mod kill;

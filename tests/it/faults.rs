@@ -1,6 +1,6 @@
 //! The short versions of the fault harness; `make soak` runs the long ones.
 
-use super::scenarios::{crash, disk, kill, order, power, pressure, receivers};
+use super::scenarios::{backups, crash, disk, kill, order, power, pressure, receivers};
 
 #[test]
 fn nothing_acknowledged_is_lost_by_kill_9() {
@@ -30,6 +30,16 @@ fn a_stalled_model_fills_the_queue_and_no_more() {
 #[test]
 fn a_full_disk_is_told_and_survived() {
     disk::full(2);
+}
+
+#[test]
+fn an_encrypted_backup_that_kill_9_breaks_off_passes_for_none() {
+    backups::killed(1);
+}
+
+#[test]
+fn an_encrypted_backup_that_finds_no_room_passes_for_none() {
+    backups::full_disk();
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod fuzz;
 #[cfg(feature = "relay")]
 mod relay_churn;
 
-use scenarios::{crash, disk, kill, order, power, pressure, receivers};
+use scenarios::{backups, crash, disk, kill, order, power, pressure, receivers};
 
 #[test]
 #[ignore = "long"]
@@ -44,6 +44,13 @@ fn many_receivers_that_fail_in_every_way() {
 #[ignore = "long"]
 fn a_disk_that_fills_up_again_and_again() {
     disk::full(24);
+}
+
+#[test]
+#[ignore = "long"]
+fn encrypted_backups_that_are_broken_off() {
+    backups::killed(20);
+    backups::full_disk();
 }
 
 #[test]

@@ -88,6 +88,8 @@ pub struct ServerStatus {
     pub tools: usize,
     /// Those among them that its owner declared to change nothing.
     pub readers: Vec<String>,
+    /// Those of the readers that open any address.
+    pub open_readers: Vec<String>,
     /// Those that are others than when its owner chose it.
     pub changed: Vec<String>,
     /// Why it is down, when it is.
@@ -205,6 +207,7 @@ impl Mcp {
                 state: status.state,
                 tools: status.tools.len(),
                 readers: named(|standing| standing.is_reader),
+                open_readers: named(|standing| standing.is_open_reader),
                 changed: match pins {
                     Some(_) => named(|standing| standing.is_changed),
                     None => Vec::new(),

@@ -14,7 +14,8 @@ use super::session::Scope;
 use crate::model::ToolSpec;
 use crate::tools::output::shorten;
 use crate::tools::{
-    Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, turn_is_over,
+    Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, takes_address,
+    turn_is_over,
 };
 use base::sync::lock;
 use config::McpServer;
@@ -47,6 +48,8 @@ pub(super) struct McpTool {
 pub(super) struct Standing {
     /// Whether it was declared to change nothing, and takes what it took then.
     pub(super) is_reader: bool,
+    /// Whether it was, and opens any address.
+    pub(super) is_open_reader: bool,
     /// Whether it says anything else of itself than then.
     pub(super) is_changed: bool,
 }
@@ -62,8 +65,10 @@ impl Standing {
         let is_open = tool.is_open || pins.is_some_and(|pins| pins.has_open(tool));
         let is_annotated = tool.is_annotated && !is_open;
         let is_declared = config.read_only.has(&tool.name, is_annotated);
+        let is_reader = is_declared && pins.is_some_and(|pins| pins.keeps_schema(tool));
         Standing {
-            is_reader: is_declared && pins.is_some_and(|pins| pins.keeps_schema(tool)),
+            is_reader,
+            is_open_reader: is_reader && (is_open || takes_address(&tool.schema)),
             is_changed: !pins.is_some_and(|pins| pins.keeps_words(tool, instructions)),
         }
     }

@@ -53,5 +53,5 @@ pub use find_tools::Offer;
 pub use known_address::Address;
 pub use pdf::{MAX_BYTES as MOST_PDF_BYTES, pdf_obstacle};
 pub use read_skill::READ_SKILL;
-pub use schema::{check_arguments, parameter_types, unknown_tool};
+pub use schema::{check_arguments, parameter_types, takes_address, unknown_tool};
 pub use toolbox::Toolbox;

@@ -57,6 +57,16 @@ pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Arguments, St
     Err(format!("{}. For example: {example}", problems.join("; ")))
 }
 
+/// Whether a tool with these parameters opens the address that it is called with: a
+/// declaration that it only reads says nothing about where the address leads.
+pub fn takes_address(parameters: &Value) -> bool {
+    let mut members = parameters["properties"].as_object().into_iter().flatten();
+    members.any(|(name, schema)| {
+        schema["format"] == "uri"
+            || ["url", "urls", "uri", "uris"].contains(&name.to_lowercase().as_str())
+    })
+}
+
 /// Arguments that fit the schema of an object, of those given as far as they do.
 fn example_of_members(schema: &Value, given: Map<String, Value>) -> Map<String, Value> {
     let required = schema["required"].as_array().into_iter().flatten();

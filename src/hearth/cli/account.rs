@@ -23,7 +23,7 @@ Needs a server that runs, and --user NAME or a token in HEARTH_TOKEN.",
     Command::new(
         "\
 rename DISPLAY-NAME: Change what people call you
-You sign in with the same name as before. An empty DISPLAY-NAME makes it that name again.",
+You sign in with the same name as before. An empty DISPLAY-NAME restores that name.",
     )
     .own_row(
         |arguments| {
@@ -53,7 +53,7 @@ HOURS are two times of day, such as 22:00-07:00; - goes back to what the househo
         "\
 language LANGUAGE: Choose the language of what is written to you
 The page, questions, notifications and reminders are in it. LANGUAGE is en, de, fr, es, it or nl;
-an empty one makes it that of your browser again.",
+an empty one follows your browser again.",
     )
     .own_row(
         |arguments| {

@@ -31,8 +31,8 @@ The column ANSWER says whether you may give it, or others.
     Command::new(
         "\
 show ID: Show all of one tool call
-What is invisible or changes the direction of writing is shown by its code, and empty lines in a
-row by their number.
+Characters that are invisible or change the direction of writing are shown as codes, and empty
+lines in a row as their number.
 --json
 --SERVER",
     )

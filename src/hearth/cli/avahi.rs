@@ -10,7 +10,7 @@ use config::DEFAULT_PORT;
 
 pub const COMMAND: Command = Command::new(
     "\
-avahi: Print a file for avahi-daemon, so that the house finds the server
+avahi: Print a file for avahi-daemon, so that devices in the home find the server
 Save it as /etc/avahi/services/hearth.service. It names the port of the running server, or else
 that of the configuration.
 --data-dir",

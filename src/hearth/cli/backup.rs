@@ -29,8 +29,8 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 --with-secrets  Include API keys, passwords and the machine's key
 --encrypt       Encrypt FILE (format age v1) with a passphrase, which is asked for
 --force         Replace FILE if it exists
---list          Instead, list the backups that the server has made at night
---start         Instead, have the running server make the one of tonight now
+--list          Instead, list the server's nightly backups
+--start         Instead, have the running server make tonight's backup now
 --new-key       Instead, make a key for the server's backups; its secret goes to FILE
 --json",
 )

@@ -12,7 +12,7 @@ use super::table::truncated;
 
 pub const COMMAND: Command = Command::new(
     "\
-calendar: See and add the calendars of people
+calendar: List and add people's calendars
 A calendar stays where it is: an account of a CalDAV server (Nextcloud, Radicale, Baikal, iCloud,
 Fastmail) or the address of an .ics file. Works whether or not the server runs; the server reads
 them.",
@@ -38,13 +38,13 @@ them.",
     Command::new(
         "\
 add NAME URL: Add a calendar of a user
-URL is the address of the calendar or of its server, or of an .ics file. Of several calendars of
-an account, the one called NAME is taken. With --login, asks for the password there in a terminal;
-otherwise reads it as a line of standard input. Many services want a password made for this.
+URL is the address of the calendar or of its server, or of an .ics file. If an account has several
+calendars, the one called NAME is taken. With --login, asks for the password in a terminal, or else
+reads it as a line of standard input. Many services need a password made for this (an app password).
 --owner USER      Whose calendar it is
 --login NAME      The user name at the calendar's server
 --household       Everybody in the household sees it (default: its owner alone)
---read-only       Nothing in it is changed from here
+--read-only       Never change anything in it
 --refresh MINUTES  How often it is read (default: 15, and 60 without --login)",
     )
     .ask(add),
@@ -62,7 +62,7 @@ update ID: Change a calendar, and read it now
     Command::new(
         "\
 remove ID: Remove a calendar here
-Where it is kept it stays.",
+The calendar itself stays where it is kept.",
     )
     .row(
         |arguments| Ok(json!({ "type": "remove_calendar", "calendar_id": arguments.required(0) })),
@@ -89,7 +89,7 @@ const EVENTS: &[Column] = &[
 pub const TODAY: Command = Command::new(
     "\
 today: Show what the day brings
-Events, reminders, lists with something open, and questions that wait; of one user also replies
+Events, reminders, lists with open items, and questions that wait; with --user also the replies
 that they have not read.
 --user NAME  For this user (default: everybody)
 --json",
@@ -151,7 +151,7 @@ fn read_soon(door: &mut Door, request: &Value, done: &str, context: &mut CliCont
     };
     context.print(text(&data["calendar_id"]))?;
     context.note(format!(
-        "{done} {name}. {when}; `hearth calendar list` shows what came of it."
+        "{done} {name}. {when}; `hearth calendar list` shows the result."
     ))
 }
 

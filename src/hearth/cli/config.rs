@@ -56,7 +56,7 @@ not saved stays as a draft, which the next `hearth config edit` opens.",
     Command::new(
         "\
 schema: Print the JSON Schema of the configuration
-An editor that is given it completes and explains settings while you write.",
+With it, an editor completes and explains settings while you write.",
     )
     .run(schema),
 ]);

@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 
 pub const COMMAND: Command = Command::new(
     "\
-export: Write conversations and all else that people have to a file
+export: Write conversations, memories and all other data to a file
 JSON Lines can be imported again, with owners, audiences, versions and files; Markdown is for
-reading. The file holds what is private to people, too: keep it as safe as the data directory.
+reading. The file also holds what is private to people: keep it as safe as the data directory.
 --conversation ID  Export this conversation
 --all              Export everything of everybody, what is private too:
                    conversations, memories, schedules and lists

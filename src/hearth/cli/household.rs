@@ -13,7 +13,7 @@ use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 pub const MEMORY: Command = Command::new(
     "\
 memory: See and delete what the assistant remembers
-Works whether or not the server runs, and shows what is private to people, too.",
+Works whether or not the server runs, and also shows what is private to people.",
 )
 .members(&[
     Command::new("list: List everything that is remembered, newest first").row(
@@ -177,7 +177,7 @@ Works whether or not the server runs.",
     Command::new(
         "\
 add TEXT [TEXT...]: Add a prompt that runs at a time, or a reminder, and print its ID
-A prompt may have nothing to tell: nobody is notified then. Times are in the
+If a prompt finds nothing to tell, nobody is notified. Times are in the
 setting time_zone. What was due while the server was stopped runs once at its
 next start, marked as late.
 --at TIME          \"6pm\", \"in 20 minutes\", \"tomorrow at 18:00\", 2026-11-22T18:30,
@@ -310,14 +310,14 @@ runs ID: Show the latest runs of a schedule and what they cost
             empty: "It has not run yet.",
         },
     ),
-    Command::new("done ID: Finish a reminder that was told").row(
+    Command::new("done ID: Finish a reminder that has come").row(
         |arguments| Ok(json!({ "type": "finish_reminder", "schedule_id": arguments.required(0) })),
         Shown::Sentence(|data| format!("Finished {}.", text(&data["schedule_id"]))),
     ),
     Command::new(
         "\
-snooze ID: Have a reminder that was told come again
---minutes N  After so long (default: 10)",
+snooze ID: Have a reminder come again later
+--minutes N  How long until then (default: 10)",
     )
     .row(
         |arguments| {
@@ -341,8 +341,8 @@ snooze ID: Have a reminder that was told come again
 pub const SEARCH: Command = Command::new(
     "\
 search WORD [WORD...]: Search the messages of all conversations
-Shows what fits these words or this question, the best first; also messages of
-private conversations, because whoever owns the data directory can read it.
+Shows the messages that match these words or this question, best match first.
+Private conversations are included: whoever owns the data directory can read them.
 --limit N  Show at most N (default: 20)",
 )
 .row(

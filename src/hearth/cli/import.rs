@@ -21,10 +21,10 @@ pub const COMMAND: Command = Command::new(
 import FILE: Import an export of Hearth, or conversations from ChatGPT and Claude
 FILE was written by `hearth export`, or is the file conversations.json of an account export of
 ChatGPT or Claude; - is standard input. What exists already is skipped, so the same file can be
-imported again. Works whether or not the server runs. Hearth's own export says whose each thing
-is and who sees it. What names nobody who has a user here is private to the oldest admin then;
-with --owner, all of it is private to that person.
---owner NAME  The user whose all of it becomes
+imported again. Works whether or not the server runs. Hearth's own export says who owns
+each thing and who sees it. What belongs to nobody here becomes private to whoever has been an
+admin longest; with --owner, all of it becomes private to that user.
+--owner NAME  The user who gets all of it
 --json",
 )
 .ask(import);

@@ -38,7 +38,7 @@ list: List your tools and MCP servers, or those that can be added
 add NAME [FIELD=VALUE...]: Add a tool of the catalogue, after a trial
 Asks in a terminal for what it needs; a script gives it as FIELD=VALUE. A secret is read from
 standard input (key=-), or named as a variable of the server's environment (key='${NAME}').
---as NAME  The name for it, or for the beginning of its tools' names
+--as NAME  Its name, or the beginning of its tools' names
 --no-test  Add it without a trial",
     )
     .ask_with(Configuration::Alone, add),

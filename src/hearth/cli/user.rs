@@ -94,8 +94,8 @@ The link works once and for a day. The password stays until then; using the link
     ),
     Command::new(
         "\
-revoke NAME: Make the link of a user useless
-Who was invited by it and has no password yet is removed.",
+revoke NAME: Revoke a user's link
+A user who was invited and has not chosen a password yet is removed.",
     )
     .row(
         |arguments| Ok(json!({ "type": "revoke_invitation", "name": arguments.required(0) })),
@@ -145,7 +145,7 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
     Command::new(
         "\
 rename NAME DISPLAY-NAME: Change what people call a user
-Signing in stays as it is: with NAME. An empty DISPLAY-NAME makes it NAME again.",
+They still sign in with NAME. An empty DISPLAY-NAME restores NAME.",
     )
     .row(
         |arguments| {
@@ -184,8 +184,8 @@ Signing in stays as it is: with NAME. An empty DISPLAY-NAME makes it NAME again.
     Command::new(
         "\
 remove NAME: Remove a user
-Says first what happens to what belongs to the user, and asks: what nobody else sees is deleted,
-what is shared stays.
+First says what will be deleted and what stays, and asks: what nobody else sees is deleted, what
+is shared stays.
 --hand-over-to NAME  Give it all to another user instead; tokens end, and reminders are paused
 --yes",
     )

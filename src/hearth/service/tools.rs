@@ -90,7 +90,7 @@ impl Service {
         if new.test {
             // A program must not stop those who wait for their answers on the page.
             let tried = if entry.starts_program() && by.role < UserRole::Owner {
-                Ok("It starts when it is added; Status says what came of it.".to_owned())
+                Ok("It starts when it is added; Status shows the result.".to_owned())
             } else {
                 addition.try_out(&planned, &self.data_dir)
             };

@@ -85,6 +85,7 @@ pub fn mcp_server(server: ServerStatus) -> record::McpServer {
         state: server.state.as_str(),
         tools: server.tools as u64,
         readers: server.readers,
+        open_readers: server.open_readers,
         changed: server.changed,
         problem: server.problem,
     }

@@ -11,6 +11,7 @@ use agent::tools::pdf_obstacle;
 use net::process::has_landlock;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::post;
+use support::mcp_http::shell_server;
 use support::model::{Act, Model};
 use support::program::{Program, hearth, printed, run};
 
@@ -312,6 +313,32 @@ fn mcp_servers_are_started_and_relays_called() {
         };
         assert!(lines.iter().any(is_found), "{says}: {lines:?}");
     }
+}
+
+#[test]
+fn a_reader_that_opens_any_address_is_named() {
+    let any = json!({"type": "object", "properties": {}});
+    let address = json!({"type": "object", "properties": {"url": {"type": "string"}}});
+    let tools = json!([
+        {"name": "search", "inputSchema": any, "annotations": {"openWorldHint": true}},
+        {"name": "page", "inputSchema": address},
+        {"name": "list", "inputSchema": any},
+        {"name": "open", "inputSchema": address},
+    ]);
+    let script = shell_server("attic", &tools, ":", ":");
+    let folder = prepare(json!({"mcp_servers": {"attic": {
+        "command": "sh", "args": ["-c", script], "read_only": ["search", "page", "list"],
+    }}}));
+    let (code, lines) = doctor(folder.path());
+    assert_eq!(code, Some(0), "{lines:?}");
+    let warnings: Vec<&str> = (lines.iter())
+        .filter(|line| line.0 == "mcp server" && line.1 == "warning")
+        .map(|line| line.2.as_str())
+        .collect();
+    assert_eq!(
+        warnings,
+        ["attic: declared to change nothing (read_only), but opens any address: search, page"]
+    );
 }
 
 #[test]

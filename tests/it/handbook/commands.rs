@@ -4,6 +4,7 @@
 //! others, against one server: those of the README first, then the handbook's in
 //! its order. What varies (ids, times, ports) may be anything.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,9 +14,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::handbook::texts::{documents, text_of};
+use config::declared_documentation;
 use support::eventually;
 use support::home::TemporaryDirectory;
-use support::program::{Program, example, free_port, is_there};
+use support::program::{Program, example, free_port, is_there, printed, run};
 
 /// A fenced block of commands and what they print.
 struct Block {
@@ -232,6 +234,98 @@ fn the_examples_print_what_is_shown() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(checked >= 40, "only {checked} examples were found");
+}
+
+/// The commands of Hearth that a document names, in its blocks and within its text.
+fn named_commands(document: &Path) -> Vec<String> {
+    let text = text_of(document);
+    let mut blocks = text.split("```");
+    let mut commands = Vec::new();
+    while let Some(prose) = blocks.next() {
+        let flowing = prose.replace('\n', " ");
+        commands.extend(flowing.split('`').skip(1).step_by(2).map(str::to_owned));
+        let block = blocks.next().unwrap_or_default();
+        let lines = block.lines().skip(1).map(str::to_owned);
+        if block.starts_with("sh\n") {
+            commands.extend(lines);
+        } else if block.starts_with("console\n") {
+            commands.extend(lines.filter_map(|line| Some(line.strip_prefix("$ ")?.to_owned())));
+        }
+    }
+    let named = commands.into_iter().filter_map(|line| {
+        let line = line.trim_start_matches("sudo ");
+        let rest = line.strip_prefix("./target/release/").unwrap_or(line);
+        let rest = rest.strip_prefix("hearth ")?;
+        Some(rest.strip_prefix("help").unwrap_or(rest).trim().to_owned())
+    });
+    named.collect()
+}
+
+#[test]
+fn the_commands_that_are_named_have_the_options_that_are_named() {
+    let folder = TemporaryDirectory::new();
+    let mut helps: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut help = |command: &str| {
+        let of_command = || {
+            let arguments = std::iter::once("help").chain(command.split(' '));
+            let arguments: Vec<&str> = arguments.collect();
+            let output = run(folder.path(), &arguments);
+            (output.status.success()).then(|| printed(&output))
+        };
+        let known = helps.entry(command.to_owned()).or_insert_with(of_command);
+        known.clone()
+    };
+    let settings = declared_documentation();
+    let is_setting = |key: &str| {
+        settings.iter().any(|setting| {
+            let mut parts = key.split('.');
+            let known = setting.key.split('.').take_while(|name| *name != "NAME");
+            let mut known = known.map(|name| name.trim_end_matches("[]"));
+            known.all(|name| parts.next().is_some_and(|part| part == name))
+        })
+    };
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for document in documents() {
+        for named in named_commands(&document) {
+            let words = named.split([' ', '\n']).filter(|word| !word.is_empty());
+            let words: Vec<&str> = words
+                .take_while(|word| !word.starts_with(['#', '|', '&', ';', '>', '<']))
+                .collect();
+            let is_name = |word: &&&str| {
+                let letters = word.bytes();
+                !word.starts_with('-')
+                    && letters
+                        .clone()
+                        .all(|one| one.is_ascii_lowercase() || one == b'-')
+            };
+            let names: Vec<&str> = words.iter().take_while(is_name).take(2).copied().collect();
+            let Some(first) = names.first() else { continue };
+            checked += 1;
+            let place = document.display();
+            let Some(shown) = help(&names.join(" ")).or_else(|| help(first)) else {
+                wrong.push(format!("{place}: there is no command: hearth {named}"));
+                continue;
+            };
+            for word in words.iter().filter(|word| word.starts_with("--")) {
+                let option = word.split('=').next().unwrap_or_default();
+                let option = option.trim_end_matches(|one: char| !one.is_ascii_alphanumeric());
+                if !shown.contains(&format!("{option} ")) && !shown.contains(&format!("{option}\n"))
+                {
+                    wrong.push(format!("{place}: no option {option}: hearth {named}"));
+                }
+            }
+            if let ["config", "set", key, ..] = words[..]
+                && key
+                    .bytes()
+                    .all(|one| one.is_ascii_lowercase() || matches!(one, b'.' | b'_'))
+                && !is_setting(key)
+            {
+                wrong.push(format!("{place}: no setting {key}: hearth {named}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 250, "only {checked} commands were found");
 }
 
 /// Runs a shell, for at most a minute, and then ends what it has left running.

@@ -504,6 +504,23 @@ fn each_test_against_an_attacker_is_there() {
 }
 
 #[test]
+fn the_documents_are_those_of_this_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changelog = text_of(&page("changelog"));
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
+    assert_eq!(newest, Some(version));
+    let operating = text_of(&page("operating"));
+    let row = format!("| {version} | {version}");
+    assert!(operating.contains(&row), "no row says what {version} reads");
+    // Packages and images.
+    for name in ["hearth_", "hearth-", "hearth:"] {
+        let named = operating.split(name).skip(1);
+        let mut numbered = named.filter(|rest| rest.starts_with(|one: char| one.is_ascii_digit()));
+        assert!(numbered.all(|rest| rest.starts_with(version)), "{name}");
+    }
+}
+
+#[test]
 fn the_readme_stays_short() {
     let lines = text_of(Path::new("README.md")).lines().count();
     assert!(lines <= 330, "README.md has {lines} lines");

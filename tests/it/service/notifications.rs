@@ -174,7 +174,7 @@ fn a_reply_reaches_who_has_gone_and_nobody_who_is_there() {
     model.release();
     let requests = phones.wait_for(1);
     assert_eq!(told(&requests), [pair("of-user", "At last.")]);
-    assert_eq!(requests[0].body["title"], "A reply is there");
+    assert_eq!(requests[0].body["title"], "A reply has come");
 
     // Whoever is there reads a late reply on their screen.
     let mut client = home.websocket(&home.tokens.user);
@@ -198,7 +198,7 @@ fn a_reply_reaches_who_has_gone_and_nobody_who_is_there() {
         .map(|request| request.body["title"].clone())
         .collect();
     let question = "A question waits for your answer";
-    assert_eq!(titles, ["A reply is there", question, "A reminder is due"]);
+    assert_eq!(titles, ["A reply has come", question, "A reminder is due"]);
 }
 
 #[test]

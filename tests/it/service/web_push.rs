@@ -148,7 +148,7 @@ fn a_reminder_in_a_browser_has_its_buttons_and_a_routine_has_none() {
         message["actions"],
         json!([
             { "action": "done", "title": "Done" },
-            { "action": "again", "title": "In 10 minutes again" },
+            { "action": "again", "title": "Again in 10 minutes" },
         ])
     );
     let tablet = subscribe(&mut user, &service, "tablet");

@@ -126,5 +126,15 @@ fn every_row_of_every_frozen_directory_is_copied_and_upgraded() {
             }
         }
         assert!(seen > 100, "{seen} rows");
+
+        // The way back.
+        drop((before, after, copy));
+        let path = folder
+            .path()
+            .join(format!("backups/hearth-schema-{schema}.db"));
+        let restored = run(folder.path(), &["restore", path.to_str().unwrap()]);
+        assert!(restored.status.success(), "{}", printed(&restored));
+        let database = Connection::open(&database).unwrap();
+        assert_eq!(count(&database, pragma), schema, "{version}");
     }
 }

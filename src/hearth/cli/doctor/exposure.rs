@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 
 use super::diagnosis::{Diagnosis, Installation};
-use agent::tools::pdf_obstacle;
+use agent::tools::{pdf_obstacle, takes_address};
 use base::address::is_local_host;
 use base::url::is_exposed;
 use config::{
@@ -111,11 +111,25 @@ fn judge(settings: &Settings, option: &str) -> Vec<Diagnosis> {
         }
     }
     found.extend(unasked(config, option));
+    found.extend(config.tools.custom.iter().filter_map(open_reader));
     if found.is_empty() {
         let text = "only private networks can connect, and every webhook account has a secret";
         found.push(Diagnosis::ok(text));
     }
     found
+}
+
+/// Warns of a tool that is declared to change nothing and opens any address: what it is called
+/// with can carry there what the model knows.
+fn open_reader(tool: &CustomTool) -> Option<Diagnosis> {
+    let name = &tool.name;
+    let found = Diagnosis::warning(format!(
+        "{name} is declared to change nothing (read_only), but opens any address"
+    ))
+    .advise(format!(
+        "remove \"read_only\" from {name} in tools.custom, so that it asks after text from outside"
+    ));
+    (tool.read_only && takes_address(&tool.parameters)).then_some(found)
 }
 
 /// Warns when clients of the internet meet tools that never ask.
@@ -245,6 +259,8 @@ mod tests {
             {"channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET}}}}} | -
             {"channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/ci",SECRET,"outgoing_url":"http://a.example:80/x"}}}}} | unencrypted
             {"permission_mode":"allow","channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET}}}}} | without asking
+            {"tools":{"custom":[{"name":"page",READS,"parameters":{"url":"string"}}]}} | opens any address
+            {"tools":{"custom":[{"name":"page",READS,"parameters":{"room":"string"}}]}} | -
             {"permission_mode":"allow","channels":{"tcp":{},"away":{"type":"websocket","url":"wss://relay.example/ws"}}} | clients of the internet can connect (channel away), and every tool runs
             {"permission_mode":"ask","channels":{"tcp":{},"away":{"type":"websocket","url":"wss://relay.example/ws"}}} | -
             {"permission_mode":"allow","channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET,"permission_mode":"ask"}}}}} | -
@@ -253,6 +269,10 @@ mod tests {
         let table = table
             .replace("TCP", r#"{"name":"lan","type":"tcp","port":5000"#)
             .replace("SECRET", r#""secret":"a-secret-of-the-home""#)
+            .replace(
+                "READS",
+                r#""description":"d","command":["x"],"read_only":true"#,
+            )
             .replace("LOCAL", local);
         for [config, says] in rows(&table) {
             let settings = Settings::from_text(Path::new("c.json"), config, |_| None).unwrap();

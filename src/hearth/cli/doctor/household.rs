@@ -85,10 +85,10 @@ fn list(config: &Config, actors: &Actors) -> Diagnosis {
         lines.push(format!("text of these counts as yours: {trusted}"));
     }
     if lines.is_empty() {
-        return Diagnosis::ok("nothing reaches the household's things without a person");
+        return Diagnosis::ok("nothing reaches the household's data without a person");
     }
     Diagnosis::ok(format!(
-        "these reach the household's things without a person:\n{}",
+        "these reach the household's data without a person:\n{}",
         lines.join("\n")
     ))
 }

@@ -50,6 +50,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
                 let judged = std::iter::once(judge(one, settings, is_running));
                 judged
                     .chain(judge_readers(one))
+                    .chain(judge_open_readers(one))
                     .chain(judge_changed(one, &config))
             });
             found.chain(judge_left_out(&left_out)).collect()
@@ -129,6 +130,18 @@ fn judge_readers(server: &Value) -> Option<Diagnosis> {
     let (name, tools) = (text(&server["name"]), named(server, "readers")?);
     Some(Diagnosis::ok(format!(
         "{name}: declared to change nothing (read_only): {tools}"
+    )))
+}
+
+/// Warns of those among them that open any address: what they are called with can carry
+/// there what the model knows.
+fn judge_open_readers(server: &Value) -> Option<Diagnosis> {
+    let (name, tools) = (text(&server["name"]), named(server, "open_readers")?);
+    let found = Diagnosis::warning(format!(
+        "{name}: declared to change nothing (read_only), but opens any address: {tools}"
+    ));
+    Some(found.advise(format!(
+        "take it out of mcp_servers.{name}.read_only, so that it asks after text from outside"
     )))
 }
 

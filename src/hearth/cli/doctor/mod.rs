@@ -27,7 +27,7 @@ use serde_json::json;
 pub const COMMAND: Command = Command::new(
     "\
 doctor: Check the installation, and say how to fix what is wrong
-Checks the configuration, who can reach the server, what reaches the household's things without
+Checks the configuration, who can reach the server, what reaches the household's data without
 a person, the providers, MCP servers, relays and Telegram, the data directory with its database,
 disk, log and clock, and the running server. Each line is ok, a warning or a problem, with advice
 on how to fix it. The exit code is 1 if there is a problem.
@@ -36,9 +36,9 @@ Each provider is asked whether it accepts the key and has the model; nothing is 
 The running server is asked how its MCP servers do; without one they are started here, and
 stopped again. Keys are looked up in this shell's environment, which may differ from the
 server's.
---model  Send the model, and each that stands in for it, a small question
-         and a tool call instead, and say what works, how long it took and
-         how many tokens. Costs what these cost.
+--model  Instead, send the model and each fallback a small question and a tool
+         call, and say what works, how long it took and how many tokens.
+         Costs what these cost.
 --json
 --data-dir",
 )

@@ -32,7 +32,7 @@ household: Set up https that the phones and computers of a home trust
 Makes an authority that can vouch for this machine's names and private addresses and for nothing
 else, and sets `tls.household`: https with a certificate from it, which the running server renews,
 beside plain http. Each device trusts the authority once; the server's page /trust says how. An
-authority that is there stays.
+existing authority is kept.
 --name NAME...  Another name or private address of the server; may be
                 given more than once
 --force         Replace the authority: every device must trust the new one",

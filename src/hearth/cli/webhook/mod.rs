@@ -36,8 +36,8 @@ at once.
 Its messages come from outside. They reach memories, conversations, schedules and files only
 if --tools names the tools for that. In a terminal you are asked.
 --url URL               Where the replies are posted (required)
---from SYSTEM           The other system, whose form of messages is taken; prints
-                        what to enter there: alertmanager, forgejo, frigate, gitea,
+--from SYSTEM           The other system: takes messages in its form, and
+                        prints what to enter there: alertmanager, forgejo, frigate, gitea,
                         github, gitlab, grafana, ios-shortcuts, n8n, node-red,
                         stripe, uptime-kuma
 --path PATH             Where the messages are posted
