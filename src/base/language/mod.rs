@@ -7,11 +7,14 @@
 //! Keys that begin with `page.` are of the page alone, which gets them as files of its own
 //! (src/hearth/build/words.rs); the program's words are without them.
 
+mod said;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 use std::fmt::Display;
+
+pub use said::Said;
 
 /// The words of one language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
