@@ -10,6 +10,7 @@ use crate::ids::{
     ApprovalId, AttachmentId, AudienceId, CalendarId, ConversationId, DeliveryId, EventId, ItemId,
     MemoryId, MessageId, NotificationId, PushId, ResultId, ScheduleId, TokenId, TurnId, UserId,
 };
+use crate::language::Said;
 use crate::people::UserRole;
 use crate::reply::Surface;
 
@@ -58,6 +59,18 @@ impl FromSql for Cron {
             .as_str()?
             .parse()
             .map_err(|error: Error| FromSqlError::other(error))
+    }
+}
+
+impl ToSql for Said {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.to_stored().into())
+    }
+}
+
+impl FromSql for Said {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str().map(Said::from_stored)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::language::Words;
+use crate::language::{Said, Words};
 use crate::words;
 
 /// What went wrong, as a client may act on it. Closed: adding a code is a
@@ -74,32 +74,31 @@ pub struct Error(Box<Fields>);
 #[derive(Clone, Debug)]
 struct Fields {
     code: Code,
+    /// In English, or in the words of whoever reads it.
     message: String,
-    detail: Option<Box<str>>,
-    /// The key of the message in the file of words, and the values of its fields.
-    worded: Option<Worded>,
+    said: Said,
+    /// What those read who run the server.
+    in_full: Option<Said>,
     status: u16,
     retry_after: Option<u32>,
     is_of_storage: bool,
 }
-
-type Worded = (&'static str, Vec<(&'static str, String)>);
 
 /// The result of most functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// An error of `code` that says `message`.
-    pub fn new(code: Code, message: impl Into<String>) -> Error {
+    pub fn new(code: Code, message: impl Into<Said>) -> Error {
         Error::of(code, message.into())
     }
 
-    fn of(code: Code, message: String) -> Error {
+    fn of(code: Code, said: Said) -> Error {
         Error(Box::new(Fields {
             code,
-            message,
-            detail: None,
-            worded: None,
+            message: said.to_string(),
+            said,
+            in_full: None,
             status: code.http_status(),
             retry_after: None,
             is_of_storage: false,
@@ -109,63 +108,51 @@ impl Error {
     /// An error of `code` that says what the file of words has for `key`, with these values in
     /// its fields.
     pub fn worded(code: Code, key: &'static str, fields: &[(&'static str, &str)]) -> Error {
-        let mut error = Error::of(code, Words::ENGLISH.say(key, fields));
-        let owned = fields
-            .iter()
-            .map(|(name, value)| (*name, (*value).to_owned()));
-        error.0.worded = Some((key, owned.collect()));
-        error
+        Error::of(code, Said::of(key, fields))
     }
 
-    /// The same error in the words of another language, where the file of words has it.
+    /// The same error as somebody reads it whose words these are, without ids; a program has
+    /// none.
     #[must_use]
-    pub fn in_words(mut self, words: Words) -> Error {
-        if let Some((key, fields)) = &self.0.worded {
-            let fields = fields.iter().map(|(name, value)| match *name {
-                // What it is about is a common noun of its own.
-                "what" => (
-                    *name,
-                    words.find(&format!("thing.{value}")).unwrap_or(value),
-                ),
-                _ => (*name, value.as_str()),
-            });
-            self.0.message = words.say(key, &fields.collect::<Vec<_>>());
+    pub fn in_words(mut self, words: impl Into<Option<Words>>) -> Error {
+        if let Some(words) = words.into() {
+            self.0.message = self.0.said.in_words(words);
         }
         self
     }
 
     /// [`Code::InvalidToken`].
-    pub fn invalid_token(message: impl Into<String>) -> Error {
+    pub fn invalid_token(message: impl Into<Said>) -> Error {
         Error::new(Code::InvalidToken, message)
     }
 
     /// [`Code::Unauthorized`].
-    pub fn unauthorized(message: impl Into<String>) -> Error {
+    pub fn unauthorized(message: impl Into<Said>) -> Error {
         Error::new(Code::Unauthorized, message)
     }
 
     /// [`Code::NotFound`].
-    pub fn not_found(message: impl Into<String>) -> Error {
+    pub fn not_found(message: impl Into<Said>) -> Error {
         Error::new(Code::NotFound, message)
     }
 
     /// [`Code::InvalidRequest`].
-    pub fn invalid_request(message: impl Into<String>) -> Error {
+    pub fn invalid_request(message: impl Into<Said>) -> Error {
         Error::new(Code::InvalidRequest, message)
     }
 
     /// [`Code::InvalidRequest`] with HTTP 413: something is over a size limit.
-    pub fn too_large(message: impl Into<String>) -> Error {
+    pub fn too_large(message: impl Into<Said>) -> Error {
         Error::new(Code::InvalidRequest, message).with_status(413)
     }
 
     /// [`Code::RateLimited`], to be tried again after `retry_after` seconds.
-    pub fn rate_limited(message: impl Into<String>, retry_after: u32) -> Error {
+    pub fn rate_limited(message: impl Into<Said>, retry_after: u32) -> Error {
         Error::new(Code::RateLimited, message).with_retry_after(retry_after)
     }
 
     /// [`Code::ServerError`] with HTTP 503: too much to do right now.
-    pub fn overloaded(message: impl Into<String>, retry_after: u32) -> Error {
+    pub fn overloaded(message: impl Into<Said>, retry_after: u32) -> Error {
         Error::new(Code::ServerError, message)
             .with_status(503)
             .with_retry_after(retry_after)
@@ -174,24 +161,31 @@ impl Error {
     /// [`Code::ServerError`]. `public` is what the client reads, followed by a
     /// short reference; `detail` goes to the log under the same reference, so
     /// that the owner can find it and the client learns nothing private.
-    pub fn server(public: impl fmt::Display, detail: impl fmt::Display) -> Error {
-        Error::with_detail(&public, &detail)
+    pub fn server(public: impl Into<Said>, detail: impl fmt::Display) -> Error {
+        Error::with_detail(public.into(), &detail)
     }
 
-    fn with_detail(public: &dyn fmt::Display, detail: &dyn fmt::Display) -> Error {
+    fn with_detail(public: Said, detail: &dyn fmt::Display) -> Error {
         let reference = crate::secret::reference();
         log::error!("reference {reference}: {public}: {detail}");
-        let shown = format!("{public} (reference {reference})");
+        let around = |key: &'static str| Said::of(key, &[]).with("said", public.clone());
+        let shown = around("error.reference").with("reference", reference);
         let mut error = Error::of(Code::ServerError, shown);
-        error.0.detail = Some(format!("{public}: {detail}").into());
+        error.0.in_full = Some(around("error.detail").with("detail", detail.to_string()));
         error
     }
 
     /// The same error in other words, for everybody who reads it.
     pub fn rephrased(mut self, phrase: impl Fn(&str) -> String) -> Error {
-        self.0.message = phrase(&self.0.message);
-        self.0.worded = None;
-        self.0.detail = self.0.detail.map(|detail| phrase(&detail).into());
+        let said = |old: &Said| Said::from(phrase(&old.to_string()));
+        self.0.in_full = self.0.in_full.as_ref().map(said);
+        let said = said(&self.0.said);
+        self.saying(said)
+    }
+
+    fn saying(mut self, said: Said) -> Error {
+        self.0.message = said.to_string();
+        self.0.said = said;
         self
     }
 
@@ -228,15 +222,19 @@ impl Error {
         &self.0.message
     }
 
+    /// What it says, for another language.
+    pub fn said(&self) -> &Said {
+        &self.0.said
+    }
+
     /// The same error with the detail that [`Error::server`] hides from clients: for those who
     /// run the server, and for commands, which write no log.
     #[must_use]
     pub fn in_full(mut self) -> Error {
-        if let Some(detail) = self.0.detail.take() {
-            self.0.message = detail.into();
-            self.0.worded = None;
+        match self.0.in_full.take() {
+            Some(said) => self.saying(said),
+            None => self,
         }
-        self
     }
 
     /// The HTTP status that carries this error.
@@ -354,7 +352,7 @@ mod tests {
         let missing = Error::worded(Code::NotFound, "error.none", &fields);
         assert_eq!(missing.message(), "there is no list list_1");
         let said = missing.in_words(words);
-        assert_eq!(said.message(), "gibt es nicht: Liste list_1");
+        assert_eq!(said.message(), "gibt es nicht: Liste");
         let plain = Error::not_found("there is no such thing");
         assert_eq!(plain.clone().in_words(words), plain);
     }

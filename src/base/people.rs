@@ -4,6 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::composed::composed;
+use crate::language::Said;
 use crate::visible::is_hidden;
 
 /// What an actor may do. Each role includes the ones before it.
@@ -139,29 +140,21 @@ const RESERVED_DISPLAY_NAMES: [&str; 11] = [
 
 /// Why people may not be called so, if they may not. A display name is in any script, with
 /// spaces between words, and nothing in it hides, or passes for somebody or something else.
-pub fn refused_display_name(name: &str) -> Option<String> {
+pub fn refused_display_name(name: &str) -> Option<Said> {
     let may_be = |letter: char| letter == ' ' || !is_hidden(letter);
     if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) {
-        return Some(format!(
-            "a display name must have 1 to {NAME_CHARACTERS} characters"
-        ));
+        let most = NAME_CHARACTERS.to_string();
+        return Some(Said::of("error.called.length", &[("most", &most)]));
     }
     if !name.chars().all(may_be) || name.trim() != name {
-        return Some(
-            "a display name must have no hidden characters, and no space at its beginning or end"
-                .to_owned(),
-        );
+        return Some(Said::of("error.called.hidden", &[]));
     }
     let looks = plain_look(name);
     let mut reserved = RESERVED_NAMES.iter().chain(&RESERVED_DISPLAY_NAMES);
     if let Some(reserved) = reserved.find(|reserved| plain_look(reserved) == looks) {
-        return Some(format!(
-            "nobody is called {reserved:?}, or what looks like it"
-        ));
+        return Some(Said::of("error.called.reserved", &[("name", reserved)]));
     }
-    (name.contains(" by webhook ")).then(|| {
-        "a display name must not contain \"by webhook\": it says who speaks through one".to_owned()
-    })
+    (name.contains(" by webhook ")).then(|| Said::of("error.called.webhook", &[]))
 }
 
 /// A number for the script of a letter or digit, by its place in Unicode: most scripts have 128

@@ -343,3 +343,36 @@ fn a_question_fits_on_half_a_phone() {
     look(&mut page, "approval-menu");
     check(&page, &home);
 }
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn an_older_home_is_offered_reminders_and_lists_that_ask_nobody() {
+    let at = json!({ "action": "create", "at": "in 2 hours", "say": "Tea" });
+    let model = Model::start(move |request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("set"),
+            false => Act::call("schedule", at.clone()),
+        }
+    });
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "tea");
+    page.until("document.querySelector('.approval')?.innerText.includes('reminders to oneself')");
+    look(&mut page, "approval-telling");
+    page.click(".approval p button");
+    page.until("!document.querySelector('.approval').innerText.includes('reminders to oneself')");
+    let config = home.admin().ask(json!({ "type": "get_config" }));
+    let allowed = json!({ "schedule": "allow_own", "lists": "allow" });
+    assert_eq!(config["tool_permissions"], allowed);
+    page.until(&format!("!{ALLOW}[0].disabled"));
+    page.click(".approval .primary");
+    until_last_reply(&mut page, "set");
+    // The next one asks nobody.
+    say(&mut page, "tea again");
+    page.until("document.querySelectorAll('.message.assistant').length === 2");
+    until_last_reply(&mut page, "set");
+    check(&page, &home);
+}

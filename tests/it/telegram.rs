@@ -545,21 +545,25 @@ fn a_linked_person_who_asks_for_help_gets_it_without_a_model() {
 
 #[test]
 fn a_chat_reads_errors_in_the_language_of_its_person() {
-    let (model, telegram) = (Model::saying("Ja."), Telegram::start());
-    let more = json!({ "budget": { "monthly_tokens": 1 } });
+    let acts = vec![Act::error(401, "", "no"), Act::say("Ja.")];
+    let (model, telegram) = (Model::acting(acts), Telegram::start());
+    let more = json!({ "api_key": "sk-x", "budget": { "monthly_tokens": 1 } });
     let home = Home::start(config(&model, &telegram, more));
     let mut user = home.websocket(&home.tokens.user);
     link(&telegram, &mut user, CHAT);
     user.ask(json!({ "type": "set_language", "language": "de" }));
+    let says = |german: &str| {
+        eventually("it is said in German", || {
+            let told = telegram.told(CHAT);
+            told.last()?.contains(german).then_some(())
+        });
+    };
+    telegram.says(CHAT, "null");
+    says(" hat den API-Schlüssel abgelehnt (401)");
     telegram.says(CHAT, "eins");
     hears(&telegram, CHAT, "Ja.");
     telegram.says(CHAT, "zwei");
-    eventually("it is said in German", || {
-        let told = telegram.told(CHAT);
-        let last = told.last()?;
-        last.starts_with("das Budget dieses Monats ist aufgebraucht")
-            .then_some(())
-    });
+    says("das Budget dieses Monats ist aufgebraucht");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! text that leaves this module. How it is asked is in `send`.
 
 use crate::model::{Cause, ProviderError, Refusal};
-use base::language::Words;
+use base::language::Said;
 use base::secret::Secret;
 use base::url::{Host, Url, masked};
 use config::{Api, ModelChoice, Preset};
@@ -17,15 +17,15 @@ const KEY_PIECE: usize = 6;
 /// A model server.
 pub struct Endpoint {
     /// What a person calls it: `OpenAI (api.openai.com)`.
-    pub subject: String,
+    pub subject: Said,
     /// Scheme, host, port and path, without a slash at the end or a user name.
     pub base_url: String,
     /// Host name, without the port.
     pub host: String,
     /// Whether it is on this machine or a private network.
     pub is_local: bool,
-    /// How addresses of such servers usually end, as advice for a wrong one.
-    pub path_hint: &'static str,
+    /// Whether addresses of such servers usually end so, as advice for a wrong one.
+    ends_in_v1: bool,
     key: Option<Secret>,
     /// Asks it, and keeps connections to it.
     pub http_client: HttpClient,
@@ -80,18 +80,18 @@ impl Endpoint {
             Some(authority) => authority.to_string(),
             None => masked(trimmed),
         };
+        let at = |key| Said::of(key, &[("address", &address)]);
         let subject = match name {
-            "The model server" => format!("The model server at {address}"),
-            name => format!("{name} ({address})"),
+            "The model server" => at("server.model"),
+            "The speech server" => at("server.speech"),
+            "The transcription server" => at("server.transcription"),
+            name => format!("{name} ({address})").into(),
         };
         let host = authority.map(|authority| authority.host);
         Endpoint {
             subject,
             is_local: host.as_ref().is_some_and(Host::is_local),
-            path_hint: match paths.contains(&"/v1") {
-                true => "",
-                false => ", which usually ends in /v1",
-            },
+            ends_in_v1: !paths.contains(&"/v1"),
             host: host.map(|host| host.to_string()).unwrap_or_default(),
             base_url,
             key: key.filter(|key| !key.is_empty()),
@@ -141,17 +141,31 @@ impl Endpoint {
         }
     }
 
+    /// How addresses of such servers usually end, as advice for a wrong one.
+    pub fn path_hint(&self) -> Said {
+        match self.ends_in_v1 {
+            true => model_error("v1", &[]),
+            false => "".into(),
+        }
+    }
+
+    /// A sentence that `says` something about this server.
+    pub fn sentence(&self, says: impl Into<Said>) -> Said {
+        let sentence = Said::of("error.of_server", &[]).with("server", self.subject.clone());
+        sentence.with("says", says)
+    }
+
     /// A failure that `says` something about this server.
     pub fn failed(
         &self,
-        says: &str,
+        says: Said,
         detail: impl std::fmt::Display,
         cause: Cause,
     ) -> ProviderError {
         ProviderError::Failed {
             cause,
             refusal: Refusal::for_cause(cause),
-            public: format!("{} {says}", self.subject),
+            public: self.sentence(says),
             detail: self.scrub(&format!("{detail}, at {}", masked(&self.base_url))),
         }
     }
@@ -165,11 +179,11 @@ impl Endpoint {
             ClientError::TooLarge(_) => Cause::Request,
             _ => Cause::Server,
         };
-        self.failed(&self.why_unanswered(error, answered), error, cause)
+        self.failed(self.why_unanswered(error, answered), error, cause)
     }
 
     /// What it did instead of answering, as the end of a sentence.
-    pub fn why_unanswered(&self, error: &ClientError, answered: bool) -> String {
+    pub fn why_unanswered(&self, error: &ClientError, answered: bool) -> Said {
         let key = match error {
             ClientError::Exhausted => "no_descriptors",
             ClientError::Unreachable(_) | ClientError::Refused(_) if self.is_local => "not_running",
@@ -193,8 +207,8 @@ impl Endpoint {
 }
 
 /// What went wrong at a model server, as the end of a sentence about it.
-pub fn model_error(key: &str, fields: &[(&str, &str)]) -> String {
-    Words::ENGLISH.say(&format!("error.model.{key}"), fields)
+pub fn model_error(key: &str, fields: &[(&'static str, &str)]) -> Said {
+    Said::of(format!("error.model.{key}"), fields)
 }
 
 /// Whether a word is the key with its middle hidden, or a long piece of it.
@@ -236,7 +250,7 @@ mod tests {
         ] {
             let endpoint = Endpoint::new("The model server", pasted, None);
             assert_eq!(endpoint.base_url, base_url);
-            assert_eq!(endpoint.subject, subject);
+            assert_eq!(endpoint.subject.to_string(), subject);
             assert_eq!(endpoint.is_local, is_local, "{pasted}");
         }
     }

@@ -174,7 +174,7 @@ impl Provider for Unusable {
         _: &mut dyn FnMut(Heard<'_>),
     ) -> Result<ModelReply, ProviderError> {
         Err(ProviderError::Failed {
-            public: format!("no model can be asked: {}", self.0),
+            public: format!("no model can be asked: {}", self.0).into(),
             detail: "the configuration was not validated".to_owned(),
             cause: Cause::Server,
             refusal: Refusal::for_cause(Cause::Request),

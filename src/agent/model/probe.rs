@@ -132,7 +132,7 @@ pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
                 deadline: Instant::now() + limit,
             };
             let (finding, models) = prober.find(&choice.model);
-            probe(&endpoint.subject, finding, models)
+            probe(&endpoint.subject.to_string(), finding, models)
         }
         (Some(preset), None) if preset.api == Api::Offline => {
             probe(preset.title, Finding::Offline, None)
@@ -205,7 +205,7 @@ impl Prober<'_> {
         let endpoint = self.endpoint;
         let verdict = classify(&why, RequestKind::Models);
         let says = match why {
-            Failure::Client(error) => endpoint.why_unanswered(&error, false),
+            Failure::Client(error) => endpoint.why_unanswered(&error, false).to_string(),
             Failure::Reported(response) => match (verdict, response.status) {
                 _ if response.is_about_key() && endpoint.key().is_none() => return Finding::NoKey,
                 _ if response.is_about_key() => {
@@ -222,15 +222,15 @@ impl Prober<'_> {
                     format!("failed ({status}) when asked for its models: {why}")
                 }
                 // Its address is right.
-                (Verdict::Wait(_), _) | (_, 402 | 429) => response.says(endpoint, ""),
+                (Verdict::Wait(_), _) | (_, 402 | 429) => response.says(endpoint, "").to_string(),
                 (_, status) => format!(
                     "answered {status} when asked for its models: see base_url{}",
-                    endpoint.path_hint
+                    endpoint.path_hint()
                 ),
             },
             _ => format!(
                 "does not speak this API: see base_url{}",
-                endpoint.path_hint
+                endpoint.path_hint()
             ),
         };
         Finding::Unavailable(says)

@@ -247,7 +247,7 @@ impl Remote {
         takes.must_call &= !capabilities.no_tools;
         if let Some(what) = request.client.and_then(|client| client.beyond(&takes)) {
             let says = format!("cannot be told {what}, which the program that asks wants");
-            let error = self.endpoint.failed(&says, "a wish", Cause::Request);
+            let error = self.endpoint.failed(says.into(), "a wish", Cause::Request);
             return Err(Failed { error, again: None });
         }
         let form = (capabilities, refused);

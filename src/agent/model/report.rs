@@ -5,6 +5,7 @@ use super::endpoint::{Endpoint, model_error};
 use super::failure::{ErrorResponse, Failure};
 use crate::model::{Cause, ProviderError, Refusal};
 use base::error::{Code, Error};
+use base::language::Said;
 use net::http_client::ClientError;
 
 impl Failure {
@@ -42,7 +43,8 @@ impl Failure {
                 }
                 let cause = verdict.cause(&response);
                 let says = response.says(endpoint, model);
-                let mut error = endpoint.failed(&says, response.detail(&says), cause);
+                let detail = response.detail(&says);
+                let mut error = endpoint.failed(says, detail, cause);
                 if let ProviderError::Failed { refusal, .. } = &mut error {
                     *refusal = response.refusal();
                 }
@@ -53,20 +55,19 @@ impl Failure {
             Verdict::GiveUp => Cause::Request,
             _ => Cause::Server,
         };
-        endpoint.failed(&says, detail, cause)
+        endpoint.failed(says, detail, cause)
     }
 
     /// What the log reads of a request for something else than a reply.
     pub fn told(self, endpoint: &Endpoint) -> String {
         match self {
-            Failure::Reported(response) => response.told(endpoint),
+            Failure::Reported(response) => response.told(endpoint).to_string(),
             failure => (failure.into_error(Verdict::NextServer, endpoint, "", false)).to_string(),
         }
     }
 
     /// What the person or the program reads who made such a request.
     pub fn into_refusal(self, verdict: Verdict, endpoint: &Endpoint) -> Error {
-        let subject = &endpoint.subject;
         match self {
             Failure::Reported(response) => {
                 let message = response.told(endpoint);
@@ -83,7 +84,7 @@ impl Failure {
             }
             failure => match failure.into_error(verdict, endpoint, "", false) {
                 error @ ProviderError::Failed { .. } => error.into_error(),
-                error => Error::server(format_args!("{subject} did not answer in time"), error)
+                error => Error::server(endpoint.sentence(model_error("late", &[])), error)
                     .with_status(504),
             },
         }
@@ -103,12 +104,14 @@ impl ErrorResponse {
     }
 
     /// What happened, as the end of a sentence about the server.
-    pub fn says(&self, endpoint: &Endpoint, model: &str) -> String {
-        let mut said = endpoint.quote(&self.message);
+    pub fn says(&self, endpoint: &Endpoint, model: &str) -> Said {
+        let mut said = Said::from(endpoint.quote(&self.message));
         let key = match self.status {
             300..=399 => {
-                let place = self.location.as_deref().unwrap_or("another address");
-                said = endpoint.quote(place);
+                said = match self.location.as_deref() {
+                    Some(place) => endpoint.quote(place).into(),
+                    None => model_error("elsewhere", &[]),
+                };
                 "redirect"
             }
             401 if endpoint.key().is_none() => "no_key",
@@ -127,45 +130,39 @@ impl ErrorResponse {
             200 => "reported",
             _ => "refused",
         };
-        let fields = [
-            ("status", &*self.status.to_string()),
-            ("model", model),
-            ("said", &*said),
-            ("hint", endpoint.path_hint),
-        ];
-        model_error(key, &fields)
+        let fields = [("status", &*self.status.to_string()), ("model", model)];
+        let says = model_error(key, &fields).with("said", said);
+        says.with("hint", endpoint.path_hint())
     }
 
     /// The same of a request for something else than a reply.
-    fn told(&self, endpoint: &Endpoint) -> String {
-        let (subject, status) = (&endpoint.subject, self.status);
-        let words = endpoint.quote(&self.message);
-        format!("{subject} answers with status {status}: {words}")
+    fn told(&self, endpoint: &Endpoint) -> Said {
+        let (status, said) = (self.status.to_string(), endpoint.quote(&self.message));
+        endpoint.sentence(model_error(
+            "status",
+            &[("status", &status), ("said", &said)],
+        ))
     }
 
     /// For the log, which has the `public` words before it.
-    fn detail(&self, public: &str) -> String {
+    fn detail(&self, public: &Said) -> String {
         let (status, labels) = (self.status, &self.labels);
         let id = self.request_id.as_ref();
         let id = id.map(|id| format!(", x-request-id {id}"));
         let about = format!("HTTP {status} [{labels}]{}", id.unwrap_or_default());
         match self.message.as_str() {
-            said if public.contains(said) => about,
+            said if public.to_string().contains(said) => about,
             message => format!("{message} ({about})"),
         }
     }
 
     fn too_long(&self, overflow: Overflow, endpoint: &Endpoint, model: &str) -> ProviderError {
-        let status = self.status;
-        let subject = &endpoint.subject;
-        let public = match overflow {
-            Overflow::Perhaps => format!(
-                "{subject} refused the conversation without a reason ({status}): it may be too long for the model {model:?}"
-            ),
-            _ => format!(
-                "{subject} refused the conversation: it is too long for the model {model:?} ({status})"
-            ),
+        let key = match overflow {
+            Overflow::Perhaps => "perhaps_long",
+            _ => "long",
         };
+        let fields = [("status", &*self.status.to_string()), ("model", model)];
+        let public = endpoint.sentence(model_error(key, &fields));
         ProviderError::ContextOverflow {
             detail: endpoint.scrub(&self.detail(&public)),
             public,

@@ -14,7 +14,7 @@ use crate::model::fence::{
 };
 use base::error::{Code, Error};
 use base::ids::{AttachmentId, ConversationId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::measure::byte_count;
 use base::reply::FinishReason;
 use base::secret::random_bytes;
@@ -423,7 +423,7 @@ pub enum ProviderError {
     /// Anything else. Neither text holds a key.
     Failed {
         /// For the person who asked: names the provider and what to do.
-        public: String,
+        public: Said,
         /// For the log: what the provider said.
         detail: String,
         /// What is to blame.
@@ -434,7 +434,7 @@ pub enum ProviderError {
     /// The conversation is too long for the model. The texts are as in `Failed`.
     ContextOverflow {
         /// For the person who asked.
-        public: String,
+        public: Said,
         /// For the log: what the provider said.
         detail: String,
         /// Whether that is sure, and only what it refuses shows how large its window is.
@@ -528,7 +528,7 @@ impl ProviderError {
         // One that may answer later is worth another try.
         let refusals = failures.iter().filter_map(ProviderError::refusal);
         let refusal = refusals.max_by_key(|refusal| refusal.retry_after.is_some());
-        let (public, detail): (Vec<String>, Vec<String>) = failures
+        let (public, detail): (Vec<Said>, Vec<String>) = failures
             .into_iter()
             .filter_map(|failure| match failure {
                 ProviderError::Failed { public, detail, .. }
@@ -536,8 +536,12 @@ impl ProviderError {
                 ProviderError::Cancelled | ProviderError::TimedOut => None,
             })
             .unzip();
+        let also = |said, other| {
+            let both = Said::of("error.also", &[]).with("said", said);
+            both.with("other", other)
+        };
         ProviderError::Failed {
-            public: public.join("; "),
+            public: public.into_iter().reduce(also).unwrap_or("".into()),
             detail: detail.join("; "),
             cause: Cause::Server,
             refusal: refusal.unwrap_or(Refusal::for_cause(Cause::Server)),
@@ -557,10 +561,10 @@ impl ProviderError {
     pub fn into_error(self) -> Error {
         match self {
             ProviderError::Cancelled => {
-                Error::new(Code::InvalidRequest, "the turn was stopped").with_status(409)
+                Error::worded(Code::InvalidRequest, "error.turn_stopped", &[]).with_status(409)
             }
             ProviderError::TimedOut => Error::server(
-                "the turn took longer than its time limit",
+                Said::of("error.turn_time", &[]),
                 "the model had not answered when the time was up (limits.turn_seconds)",
             )
             .with_status(504),

@@ -178,6 +178,7 @@ impl Ask {
                 ProviderError::Failed { public, detail, .. }
                 | ProviderError::ContextOverflow { public, detail, .. },
             ) => {
+                let public = public.to_string();
                 for text in [&public, &detail] {
                     assert!(!text.contains(KEY) && !text.contains("cdefWXYZ"), "{text}");
                 }

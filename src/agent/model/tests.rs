@@ -51,7 +51,7 @@ fn an_unusable_provider_explains_itself() {
 #[test]
 fn provider_errors_become_errors_of_hearth() {
     let failed = ProviderError::Failed {
-        public: "The model server is away".to_owned(),
+        public: "The model server is away".into(),
         detail: "/private".to_owned(),
         cause: Cause::Request,
         refusal: Refusal::of(429, Some(1.5), false),

@@ -10,7 +10,7 @@ use super::remote::Remote;
 use super::{options_of, remote_of};
 use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use base::clock::Clock;
-use base::language::Words;
+use base::language::{Said, Words};
 use base::reply::FinishReason;
 use base::secret::reference;
 use config::{Config, ModelChoice};
@@ -62,7 +62,7 @@ impl Trial {
     }
 
     /// What people call its server, with its address.
-    pub fn subject(&self) -> &str {
+    pub fn subject(&self) -> &Said {
         &self.provider.endpoint().subject
     }
 

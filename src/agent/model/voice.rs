@@ -6,9 +6,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::classify::RequestKind;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, model_error};
 use super::send::{ServerRequest, read_json};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::secret::Secret;
 use config::{Config, Speech};
 use net::cancel::Cancel;
@@ -84,9 +84,8 @@ pub fn transcribe(
     patience: &Patience<'_>,
 ) -> Result<String> {
     let settings = config.voice.transcription.as_ref();
-    let settings = settings.ok_or_else(|| {
-        Error::invalid_request("this server understands no speech: set voice.transcription")
-    })?;
+    let settings = settings
+        .ok_or_else(|| Error::worded(Code::InvalidRequest, "error.no_transcription", &[]))?;
     let mut fields = vec![("model", &*settings.model), ("response_format", "json")];
     let language = recording.language.or(settings.language.as_deref());
     fields.extend(language.map(|code| ("language", code)));
@@ -109,10 +108,7 @@ pub fn transcribe(
     });
     let answer = answer.map_err(|(failure, verdict)| failure.into_refusal(verdict, endpoint))?;
     let text = answer["text"].as_str().map(|text| text.trim().to_owned());
-    text.ok_or_else(|| {
-        let subject = &endpoint.subject;
-        Error::server(format_args!("{subject} answered without a text"), "speech")
-    })
+    text.ok_or_else(|| Error::server(endpoint.sentence(model_error("no_text", &[])), "speech"))
 }
 
 /// A text as speech in this format: its media type, and at most so many bytes of it.
@@ -128,8 +124,8 @@ pub fn speak(
     patience: &Patience<'_>,
 ) -> Result<(String, Vec<u8>)> {
     let settings = config.voice.speech.as_ref();
-    let settings = settings
-        .ok_or_else(|| Error::invalid_request("this server does not speak: set voice.speech"))?;
+    let settings =
+        settings.ok_or_else(|| Error::worded(Code::InvalidRequest, "error.no_speech", &[]))?;
     let Speech { model, voice, .. } = settings;
     let body = json!({
         "model": model, "voice": voice, "input": text, "response_format": format,

@@ -29,6 +29,7 @@ use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::ids::AudienceId;
+use base::language::Said;
 use base::reply::FinishReason;
 use config::FIND_TOOLS;
 pub use folding::fold;
@@ -297,10 +298,9 @@ impl<'a> TurnLoop<'a, '_> {
                         finish_reason,
                     });
                 }
-                let why = if has_called_enough {
-                    format!("the model called tools {rounds} times and gave no answer")
-                } else {
-                    "the model gave an empty answer twice".to_owned()
+                let why = match has_called_enough {
+                    true => Said::of("error.rounds", &[("rounds", &rounds.to_string())]),
+                    false => Said::of("error.empty_twice", &[]),
                 };
                 return Err(Error::server(why, turn).into());
             }
@@ -609,10 +609,12 @@ fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
 }
 
 /// Why there is no reply at all, for the person.
-fn cut_before_the_first_word(reason: FinishReason) -> String {
-    let advice = match reason {
-        FinishReason::Length => " by thinking: raise max_tokens, or lower the reasoning effort",
-        FinishReason::ContentFilter | FinishReason::Refusal | FinishReason::Interrupted => "",
+fn cut_before_the_first_word(reason: FinishReason) -> Said {
+    let key = match reason {
+        FinishReason::Length => "error.cut.length",
+        FinishReason::ContentFilter => "error.cut.content_filter",
+        FinishReason::Refusal => "error.cut.refusal",
+        FinishReason::Interrupted => "error.cut.interrupted",
     };
-    format!("there is no answer: {}{advice}", cut_by(reason))
+    Said::of(key, &[])
 }

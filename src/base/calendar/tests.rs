@@ -259,15 +259,43 @@ fn a_time_is_understood_as_people_say_it() {
             );
         }
     }
-    let spoken = |text| utc().spoken(time(text), now);
-    assert_eq!(
-        spoken("2026-11-26T18:00:00Z"),
-        "Thursday, 26 November, 18:00"
-    );
-    assert_eq!(
-        spoken("2027-01-03T08:05:00Z"),
-        "Sunday, 3 January 2027, 08:05"
-    );
+}
+
+#[test]
+fn a_time_is_said_in_each_language() {
+    let now = time("2026-11-21T23:30:00Z");
+    for (language, at, said) in [
+        ("en", "2026-11-26T18:00:00Z", "Thursday, 26 November, 18:00"),
+        (
+            "en",
+            "2027-01-03T08:05:00Z",
+            "Sunday, 3 January 2027, 08:05",
+        ),
+        ("en", "2026-11-21T23:45:00Z", "today at 23:45"),
+        ("en", "2026-11-20T23:45:00Z", "Friday, 20 November, 23:45"),
+        (
+            "de",
+            "2026-11-26T18:00:00Z",
+            "Donnerstag, 26. November, 18:00",
+        ),
+        (
+            "de",
+            "2027-01-03T08:05:00Z",
+            "Sonntag, 3. Januar 2027, 08:05",
+        ),
+        ("de", "2026-11-22T06:00:00Z", "morgen um 06:00"),
+        (
+            "es",
+            "2027-01-03T08:05:00Z",
+            "domingo, 3 de enero de 2027, 08:05",
+        ),
+        ("fr", "2026-11-26T18:00:00Z", "jeudi 26 novembre, 18:00"),
+        ("it", "2026-11-22T06:00:00Z", "domani alle 06:00"),
+        ("nl", "2026-11-21T23:45:00Z", "vandaag om 23:45"),
+    ] {
+        let words = Words::of(language);
+        assert_eq!(utc().spoken_now(time(at), now, words), said);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::language::Words;
 
 /// Where systems keep the rules of all zones (tzfile(5)).
 const ZONES: &str = "/usr/share/zoneinfo";
@@ -153,21 +154,38 @@ impl Zone {
 
     /// A time to say back to whoever named it: `Thursday, 26 November, 18:00`, with the
     /// year where that is another than at `now`.
-    pub fn spoken(&self, time: Timestamp, now: Timestamp) -> String {
+    pub fn spoken(&self, time: Timestamp, now: Timestamp, words: Words) -> String {
         let (Some(local), Some(today)) = (self.local(time), self.local(now)) else {
             return time.to_string();
         };
-        let year = match local.year() == today.year() {
-            true => String::new(),
-            false => format!(" {}", local.year()),
+        let key = match local.year() == today.year() {
+            true => "when.date",
+            false => "when.date_and_year",
         };
-        let (day, month) = (local.day(), month(local.date()));
-        format!(
-            "{}, {day} {month}{year}, {:02}:{:02}",
-            weekday(local.date()),
-            local.hour(),
-            local.minute()
-        )
+        let weekday = local.weekday().to_sunday_zero_offset();
+        let fields = [
+            ("weekday", &*words.word(&format!("weekday.{weekday}"))),
+            ("day", &local.day().to_string()),
+            ("month", &words.word(&format!("month.{}", local.month()))),
+            ("year", &local.year().to_string()),
+            ("time", &format!("{:02}:{:02}", local.hour(), local.minute())),
+        ];
+        words.say(key, &fields)
+    }
+
+    /// The same for a person who reads it at `now`: `today at 18:00`.
+    pub fn spoken_now(&self, time: Timestamp, now: Timestamp, words: Words) -> String {
+        let days = [time, now].map(|time| self.local(time).map(|local| local.date()));
+        let [Some(date), Some(today)] = days else {
+            return time.to_string();
+        };
+        let key = match (date - today).get_days() {
+            0 => "when.today",
+            1 => "when.tomorrow",
+            _ => return self.spoken(time, now, words),
+        };
+        let minute = self.minute(time);
+        words.say(key, &[("time", &minute[minute.len() - 5..])])
     }
 
     /// When a part of the day that `now` lies in ends; none outside of it. It begins and

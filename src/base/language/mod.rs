@@ -7,6 +7,7 @@
 //! Keys that begin with `page.` are of the page alone, which gets them as files of its own
 //! (src/hearth/build/words.rs); the program's words are without them.
 
+mod said;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,8 @@ use std::fmt::Display;
 use std::sync::LazyLock;
 
 use crate::gzip::unpack_text;
+
+pub use said::Said;
 
 /// The words of one language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

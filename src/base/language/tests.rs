@@ -1,4 +1,4 @@
-use super::{LANGUAGES, Words, accepted, capital, code_of};
+use super::{LANGUAGES, Said, Words, accepted, capital, code_of};
 use crate::testing::rows;
 
 const WORDS: Words = Words(
@@ -64,4 +64,23 @@ fn every_line_has_a_key_of_its_own_and_a_text() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), count, "a key comes twice");
+}
+
+#[test]
+fn a_sentence_is_stored_for_every_language_and_old_ones_are_read() {
+    const DUTCH: Words = Words::from_lines(
+        "broke\t{server} is kapot ({status})\nnone\ter is geen {what} {id}\nthing.list\tlijst",
+    );
+    let said = Said::of("broke", &[("status", "{500}")]).with("server", "De [\"x\"] server");
+    let stored = said.to_stored();
+    assert_eq!(Said::from_stored(&stored), said);
+    assert_eq!(said.in_words(DUTCH), "De [\"x\"] server is kapot ({500})");
+    // A program reads the id.
+    let none = Said::of("none", &[("what", "list"), ("id", "list_1")]);
+    let none = Said::from_stored(&none.to_stored());
+    assert_eq!(none.in_words(DUTCH), "er is geen lijst");
+    for plain in ["it broke", "[it] broke", "\"it\"", "[]", "", "[\"a\", 1]"] {
+        assert_eq!(Said::from_stored(plain), Said::from(plain));
+        assert_eq!(Said::from(plain).to_stored(), plain);
+    }
 }

@@ -325,7 +325,7 @@ fn unsaved(target: &Path, error: &io::Error) -> Error {
         _ => String::new(),
     };
     Error::server(
-        format_args!("the configuration could not be saved: {why}"),
+        format!("the configuration could not be saved: {why}"),
         format_args!("{}{advice}", target.display()),
     )
 }

@@ -131,7 +131,8 @@ pub fn name_people(data: &mut Value, door: &mut Door) -> Result<(), CliError> {
     Ok(())
 }
 
-fn rename(data: &mut Value, people: &[Value]) {
+/// Adds what these people are called, of the data of `list_people`.
+pub fn rename(data: &mut Value, people: &[Value]) {
     let call = |name: &mut Value| {
         let known = people.iter().find(|person| person["name"] == *name);
         if let Some(called) = known.map(|person| &person["display_name"])

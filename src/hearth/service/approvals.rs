@@ -14,7 +14,7 @@ use agent::tools::wording::{self, Wording};
 use agent::tools::{Arguments, check_arguments};
 use base::error::{Code, Error, Result};
 use base::ids::ApprovalId;
-use base::language::Words;
+use base::language::{Said, Words};
 use base::visible::one_line;
 use config::{Grantee, Permission};
 use protocol::command::Remember;
@@ -130,9 +130,8 @@ impl Service {
     fn allow_always(&self, approval: &Approval) -> Result<()> {
         let id = approval.id;
         if approval.decision.is_some() {
-            return Err(Error::invalid_request(format!(
-                "the approval {id} was decided already"
-            )));
+            let decided = Said::of("error.decided_already", &[("id", &id.to_string())]);
+            return Err(Error::invalid_request(decided));
         }
         let config = self.settings.current();
         let person = approval.user_id.and(approval.requested_by.as_deref());
@@ -147,17 +146,13 @@ impl Service {
                 (Grantee::Account(account), mode, "channels")
             }
             (None, None) => {
-                return Err(Error::invalid_request(
-                    "nobody is there who asked, so this can be allowed once only",
-                ));
+                return Err(Error::invalid_request(Said::of("error.once_only", &[])));
             }
         };
         if mode.is_some_and(|mode| mode != Permission::Allow) {
-            return Err(Error::invalid_request(format!(
-                "{} has a \"permission_mode\" of its own, which \"always\" does not lift: allow \
-                 this once or for the conversation",
-                approval.requested_by.as_deref().unwrap_or_default()
-            )));
+            let name = approval.requested_by.as_deref().unwrap_or_default();
+            let stays = Said::of("error.mode_stays", &[("name", name)]);
+            return Err(Error::invalid_request(stays));
         }
         let tool = &approval.tool;
         self.settings

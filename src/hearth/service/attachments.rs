@@ -10,6 +10,7 @@ use agent::model::FileKind;
 use agent::tools::MOST_PDF_BYTES;
 use base::error::{Code, Error, Result};
 use base::ids::AttachmentId;
+use base::language::Said;
 use config::Limits;
 use net::cancel::Cancel;
 use protocol::attachment::encode;
@@ -97,7 +98,8 @@ impl Service {
                     (arriving < MOST_ARRIVING).then_some(arriving + 1)
                 });
         if has_room.is_err() {
-            let busy = format!("{MOST_ARRIVING} files are arriving at the moment");
+            let most = MOST_ARRIVING.to_string();
+            let busy = Said::of("error.uploads_busy", &[("most", &most)]);
             return Err(Error::overloaded(busy, 5));
         }
         let begun = self.begin_upload(identity, name, declared_type, bytes);
@@ -189,8 +191,8 @@ impl Service {
     pub(super) fn read_attachment(&self, viewer: &Viewer, id: AttachmentId) -> Result<Value> {
         let file = self.store.snapshot(viewer)?.attachment(id)?;
         if FileKind::of(&file.media_type, &file.name) != FileKind::Document {
-            let text = format!("{:?} is no PDF", file.name);
-            return Err(Error::invalid_request(text));
+            let no_pdf = Said::of("error.no_pdf", &[("name", &file.name)]);
+            return Err(Error::invalid_request(no_pdf));
         }
         let seen = self.store.snapshot(viewer)?;
         let (_, bytes) = seen.attachment_part(id, 0, MOST_PDF_BYTES + 1)?;

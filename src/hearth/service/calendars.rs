@@ -17,6 +17,7 @@ use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{CalendarId, UserId};
+use base::language::Said;
 use base::people::Audience;
 use base::sealed::SealingKey;
 use base::secret::Secret;
@@ -372,9 +373,7 @@ fn allowed_address(url: &str, by: &Identity) -> Result<(String, bool)> {
     let url = checked_address(url).map_err(Error::invalid_request)?;
     let is_admin = by.role >= UserRole::Admin;
     if url.authority.host.is_local() && !is_admin {
-        return Err(Error::unauthorized(
-            "an address in the home network is given by admins alone",
-        ));
+        return Err(Error::unauthorized(Said::of("error.home_address", &[])));
     }
     Ok((url.text(), is_admin))
 }
@@ -384,7 +383,7 @@ fn checked_username(name: String) -> Result<String> {
         true => Err(too_long("username")),
         // It would end there (RFC 7617).
         false if name.is_empty() || name.contains(':') || name.contains(char::is_control) => Err(
-            Error::invalid_request("\"username\" must not be empty, and has no colon"),
+            Error::invalid_request(Said::of("error.calendar_username", &[])),
         ),
         false => Ok(name),
     }

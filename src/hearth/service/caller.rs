@@ -43,8 +43,8 @@ pub struct Responder {
     pub id: Option<RequestId>,
     /// Whether the client is the machine's owner, who sees the details of an error.
     pub is_owner: bool,
-    /// Those of whoever reads an error.
-    pub words: Words,
+    /// Those of the person who reads an error.
+    pub words: Option<Words>,
 }
 
 impl Responder {

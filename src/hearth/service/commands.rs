@@ -125,7 +125,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::GetMessages(get) => service.page_of_messages(viewer, &get),
         Command::ListTools => list_tools(service, caller.identity),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
-        Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
+        Command::GetTurn(get) => service.turn_view(viewer, responder.words, get.turn_id),
         Command::Cancel(cancel) => service.cancel(cancel.turn_id, caller.identity),
         Command::RenameConversation(rename) => {
             service.rename(viewer, rename.conversation_id, rename.title.trim())

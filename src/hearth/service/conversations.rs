@@ -7,6 +7,7 @@ use super::commands::check_audience;
 use super::{Service, views};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId};
+use base::language::Said;
 use base::people::Audience;
 use base::sync::lock;
 use base::visible::label;
@@ -79,7 +80,7 @@ impl Service {
     pub(super) fn rename(&self, viewer: &Viewer, id: ConversationId, title: &str) -> Result<Value> {
         let title = label(title);
         if title.is_empty() {
-            return Err(Error::invalid_request("nothing of the \"title\" is seen"));
+            return Err(Error::invalid_request(Said::of("error.title_empty", &[])));
         }
         let readers = self.store.rename_conversation(viewer, id, &title)?;
         self.hub.publish_title(id, readers, title.clone());
@@ -99,7 +100,7 @@ impl Service {
             .as_ref()
             .is_some_and(|text| !text.is_empty())
         {
-            self.check_unlimited(caller.identity, "set instructions for a conversation")?;
+            self.check_unlimited(caller.identity, "error.limited.instructions")?;
         }
         let is_kept_anew = update.pinned.is_some() || update.archived.is_some();
         let is_for_all = update.model.is_some() || update.instructions.is_some();
@@ -135,13 +136,13 @@ impl Service {
     ///
     /// # Errors
     /// `unauthorized`.
-    fn check_unlimited(&self, identity: &Identity, refused: &str) -> Result<()> {
+    fn check_unlimited(&self, identity: &Identity, refused: &'static str) -> Result<()> {
         let config = self.settings.current();
         match config.person(&identity.user) {
-            Some(person) if person.is_limited() => Err(Error::unauthorized(format!(
-                "you cannot {refused}: \"people.{}\" in the configuration limits you",
-                identity.user
-            ))),
+            Some(person) if person.is_limited() => {
+                let limited = Said::of(refused, &[("name", &identity.user)]);
+                Err(Error::unauthorized(limited))
+            }
             _ => Ok(()),
         }
     }
@@ -153,7 +154,7 @@ impl Service {
     pub(super) fn check_model(&self, identity: &Identity, model: Option<&str>) -> Result<()> {
         let config = self.settings.current();
         if model.is_some_and(|model| !model.is_empty() && model != config.model) {
-            self.check_unlimited(identity, "choose a model")?;
+            self.check_unlimited(identity, "error.limited.model")?;
         }
         let may = |model: &str| {
             model.is_empty()
@@ -162,10 +163,10 @@ impl Service {
                 || config.models.iter().any(|one| one == model)
         };
         match model {
-            Some(model) if !may(model) => Err(Error::invalid_request(format!(
-                "{model:?} is not among the models to choose from: {}",
-                config.models.join(", ")
-            ))),
+            Some(model) if !may(model) => {
+                let fields = [("model", model), ("models", &config.models.join(", "))];
+                Err(Error::invalid_request(Said::of("error.no_choice", &fields)))
+            }
             _ => Ok(()),
         }
     }

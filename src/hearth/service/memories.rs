@@ -6,6 +6,7 @@ use super::caller::Caller;
 use super::commands::check_audience;
 use super::{Service, views};
 use base::error::{Error, Result};
+use base::language::Said;
 use base::people::Audience;
 use protocol::command::{AddMemory, UpdateMemory};
 use store::{Identity, NewMemory, UserRole};
@@ -45,9 +46,8 @@ impl Service {
             check_audience(identity, audience)?;
             if !is_own && *audience != old.audience {
                 let whose = old.owner.as_deref().unwrap_or("nobody");
-                return Err(Error::unauthorized(format!(
-                    "this memory is of {whose}, who alone says who sees it"
-                )));
+                let refused = Said::of("error.memory_of", &[("name", whose)]);
+                return Err(Error::unauthorized(refused));
             }
         }
         let said = match &update.content {

@@ -6,6 +6,7 @@ use super::caller::Caller;
 use super::{Service, password, views};
 use base::error::{Code, Error, Result};
 use base::ids::TokenId;
+use base::language::Said;
 use base::secret::Secret;
 use protocol::command::ChangePassword;
 use protocol::record;
@@ -65,7 +66,7 @@ impl Service {
         let user = self.store.user(name)?;
         let user = user.filter(|user| user.id == caller.identity.user_id);
         if self.check_password(caller.peer, name, user.as_ref(), given)? {
-            user.ok_or_else(|| Error::not_found("this account is removed"))
+            user.ok_or_else(|| Error::not_found(Said::of("error.account_removed", &[])))
         } else {
             Err(Error::worded(
                 Code::Unauthorized,

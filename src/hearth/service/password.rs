@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use subtle::ConstantTimeEq;
 
 use base::error::{Code, Error, Result};
+use base::language::Said;
 use base::secret::{Secret, random_bytes};
 use net::capacity;
 
@@ -62,9 +63,10 @@ pub fn check(password: &Secret) -> Result<()> {
 /// `invalid_request` when it is empty or over 1,024 bytes.
 pub fn hash(password: &Secret) -> Result<String> {
     if password.is_empty() || password.expose().len() > PASSWORD_BYTES {
-        return Err(Error::invalid_request(
-            "a password must have 1 to 1024 bytes",
-        ));
+        return Err(Error::invalid_request(Said::of(
+            "error.password_bytes",
+            &[],
+        )));
     }
     let salt = random_bytes::<16>();
     let text = || -> Result<String, argon2::password_hash::Error> {

@@ -1,5 +1,8 @@
 //! Who may sign in, and with which tokens.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,6 +12,7 @@ use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
+use base::language::Said;
 use base::people::{NAME_CHARACTERS, is_user_name, refused_display_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
@@ -36,10 +40,10 @@ pub fn check_user_name(name: &str) -> Result<()> {
     if is_user_name(name) {
         return Ok(());
     }
-    Err(Error::invalid_request(format!(
-        "a user's name must have 1 to {NAME_CHARACTERS} letters and digits of one script, and \
-         begin with one; - _ and . may follow, but no . at the end; owner, household, private and \
-         null are taken"
+    let most = NAME_CHARACTERS.to_string();
+    Err(Error::invalid_request(Said::of(
+        "error.user_name",
+        &[("most", &most)],
     )))
 }
 
@@ -79,14 +83,8 @@ pub fn new_token(owner: &User, request: TokenRequest) -> Result<(Secret, NewToke
             "a token's name must have 1 to {NAME_CHARACTERS} characters, and must not be {SESSION:?}"
         )));
     }
-    let strange = |tool: &String| tool.is_empty() || tool.contains([',', ' ']);
-    if let Some(tool) = request
-        .scope
-        .tools
-        .iter()
-        .flat_map(|tools| tools.iter())
-        .find(|tool| strange(tool))
-    {
+    let mut tools = request.scope.tools.iter().flat_map(|tools| tools.iter());
+    if let Some(tool) = tools.find(|tool| tool.is_empty() || tool.contains([',', ' '])) {
         return Err(Error::invalid_request(format!("there is no tool {tool:?}")));
     }
     let is_narrow = request.scope.is_narrow() || !request.speaks_for.is_empty();
@@ -159,10 +157,10 @@ impl Service {
     pub(super) fn set_display_name(&self, new: &SetDisplayName, by: &Identity) -> Result<Value> {
         let person = self.find_user(new.name.as_deref().unwrap_or(&by.user))?;
         if by.is_narrowed {
-            return Err(Error::unauthorized("a narrowed token renames nobody"));
+            return Err(Error::unauthorized(Said::of("error.narrowed_renames", &[])));
         }
         if person.id != by.user_id && by.role < UserRole::Admin {
-            return Err(Error::unauthorized("only an admin renames somebody else"));
+            return Err(Error::unauthorized(Said::of("error.admin_renames", &[])));
         }
         let wanted = Some(new.display_name.as_str()).filter(|name| !name.is_empty());
         wanted.map_or(Ok(()), check_display_name)?;
@@ -463,7 +461,7 @@ impl Service {
     pub(super) fn find_user(&self, name: &str) -> Result<User> {
         self.store.user(name)?.ok_or_else(|| {
             let shown: String = name.chars().take(NAME_CHARACTERS).collect();
-            Error::not_found(format!("there is no user {shown:?}"))
+            Error::not_found(Said::of("error.no_user", &[("name", &shown)]))
         })
     }
 
@@ -471,10 +469,8 @@ impl Service {
     pub(super) fn find_person(&self, name: &str) -> Result<User> {
         let user = self.find_user(name)?;
         if user.is_program() {
-            return Err(Error::invalid_request(format!(
-                "{} is a program: it has tokens and no password",
-                user.name
-            )));
+            let program = Said::of("error.is_program", &[("name", &user.name)]);
+            return Err(Error::invalid_request(program));
         }
         Ok(user)
     }
@@ -557,80 +553,4 @@ pub fn child_limits() -> Value {
         "tool_permissions": { "schedule": "allow_own", "lists": "allow" },
         "approves": ["schedule", "lists"],
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_has_a_name_and_no_more_than_its_owner_s_role() {
-        let owner = User {
-            id: 1.into(),
-            name: "bob".to_owned(),
-            role: UserRole::User,
-            password_hash: String::new(),
-            created_at: Timestamp::from_millis(0),
-            display_name: None,
-            language: None,
-            last_language: None,
-        };
-        let request = |name: &str, role| TokenRequest {
-            name: name.to_owned(),
-            role,
-            ..TokenRequest::default()
-        };
-        let made = |name: &str, role| new_token(&owner, request(name, role));
-        for (name, role, good) in [
-            ("phone", None, true),
-            ("phone", Some(UserRole::Viewer), true),
-            ("phone", Some(UserRole::Admin), false),
-            ("", None, false),
-            (" ", None, false),
-            ("a\nb", None, false),
-            // Those are ended with the password.
-            ("session", None, false),
-        ] {
-            assert_eq!(made(name, role).is_ok(), good, "{name:?} {role:?}");
-        }
-        let (secret, token) = made("phone", None).unwrap();
-        assert_eq!(token.role, UserRole::User);
-        assert_eq!(token.fingerprint, fingerprint(secret.expose()));
-    }
-
-    #[test]
-    fn a_narrowed_token_is_no_admin() {
-        let owner = User {
-            id: 1.into(),
-            name: "ada".to_owned(),
-            role: UserRole::Admin,
-            password_hash: String::new(),
-            created_at: Timestamp::from_millis(0),
-            display_name: None,
-            language: None,
-            last_language: None,
-        };
-        let tools = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
-        let narrow = |tools, only: Option<&str>, speaks_for: &[i64]| TokenRequest {
-            name: "display".to_owned(),
-            scope: token_scope(tools, only).unwrap(),
-            speaks_for: speaks_for.iter().map(|&id| id.into()).collect(),
-            ..TokenRequest::default()
-        };
-        for (tools, only, speaks_for) in [
-            (tools(&["recall"]), None, &[][..]),
-            (tools(&[]), None, &[]),
-            (None, Some(HOUSEHOLD), &[]),
-            (None, None, &[2]),
-        ] {
-            let request = || narrow(tools.clone(), only, speaks_for);
-            let (_, made) = new_token(&owner, request()).unwrap();
-            assert_eq!(made.role, UserRole::User);
-            let role = Some(UserRole::Admin);
-            let request = TokenRequest { role, ..request() };
-            assert!(new_token(&owner, request).is_err());
-        }
-        assert!(new_token(&owner, narrow(tools(&["a,b"]), None, &[])).is_err());
-        assert!(token_scope(None, Some("mine")).is_err());
-    }
 }

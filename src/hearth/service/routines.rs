@@ -19,6 +19,7 @@ use base::calendar::{Timing, Zone};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ScheduleId, UserId};
+use base::language::Said;
 use base::people::{Audience, folded};
 use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
@@ -84,10 +85,7 @@ impl Service {
         }
         let is_other = |name: &String| folded(name) != folded(&owner.user);
         if new.people.iter().any(is_other) && is_narrow() {
-            return Err(Error::unauthorized(
-                "somebody whose permissions are narrowed reminds themselves alone: leave out \
-                 \"people\", or ask the assistant",
-            ));
+            return Err(Error::unauthorized(Said::of("error.reminds_alone", &[])));
         }
         self.check_watched(new.only_if_changed.as_ref())?;
         let request = ScheduleRequest {
@@ -375,7 +373,7 @@ impl Service {
         self.publish_schedule(&schedule);
         self.hub.publish_begin(&told.begun);
         let finished = told.map(|told| told.finished);
-        self.hub.publish_end(&finished);
+        self.hub.publish_end(&finished, &|| words);
         let message = finished.reply.as_ref().map(|reply| reply.id);
         self.hub.publish_reminder(&schedule, message, false);
         if let Some(delivery) = &finished.delivery {
@@ -420,7 +418,7 @@ impl Service {
         planner.zone = Some(zone.clone());
         let mut moved_of: BTreeMap<UserId, Vec<Schedule>> = BTreeMap::new();
         for (schedule, next_at) in moved {
-            let when = config.zone().spoken(next_at, now);
+            let when = config.zone().minute(next_at);
             log::info!("{}: moved to {when} with the time zone", schedule.id);
             self.publish_schedule(&schedule);
             if let Some(owner) = schedule.owner_id.filter(|_| has_changed) {

@@ -298,7 +298,8 @@ impl Service {
         };
         let took = self.clock.now().since(turn.created_at);
         self.meter.turn_ended(took, &ending);
-        self.hub.publish_end(&finished);
+        let words = || self.store.words_of(finished.turn.user_id);
+        self.hub.publish_end(&finished, &words);
         if let Some(delivery) = &finished.delivery {
             self.delivery_changed(delivery);
         }

@@ -13,7 +13,7 @@ use agent::model::fence::{is_of_sender, sender_channel};
 use agent::model::voice::{self, Patience, Recording};
 use base::error::{Error, Result};
 use base::ids::{ApprovalId, ConversationId, TurnId, UserId};
-use base::language::Words;
+use base::language::{self, Words};
 use base::reply::Surface;
 use base::secret::{base32_lower, fingerprint, random_bytes};
 use config::WebhookAccount;
@@ -48,10 +48,8 @@ impl Service {
         let config = self.settings.current();
         let is_bot = account == TELEGRAM && config.telegram().is_some();
         if !is_bot && config.existing_account(account)?.secret.is_none() {
-            return Err(Error::invalid_request(format!(
-                "the webhook account {account:?} has no secret, so anybody could speak for its \
-                 senders: an admin gives it one first"
-            )));
+            let open = language::Said::of("error.account_open", &[("account", account)]);
+            return Err(Error::invalid_request(open));
         }
         let text = base32_lower(&random_bytes::<7>());
         let code = &text[..CODE_CHARACTERS];
@@ -78,8 +76,10 @@ impl Service {
         let of = (by.role < UserRole::Admin).then_some(by.user_id);
         let (account, sender) = (&gone.account, &gone.sender);
         if !self.store.unlink_sender(account, sender, of)? {
-            return Err(Error::not_found(format!(
-                "no sender {sender:?} of {account:?} is linked; list_senders lists those that are"
+            let fields = [("sender", &**sender), ("account", account)];
+            return Err(Error::not_found(language::Said::of(
+                "error.no_sender",
+                &fields,
             )));
         }
         log::info!("{} has unlinked a sender of {account:?}", by.user);
@@ -129,10 +129,11 @@ impl Service {
     pub fn person_behind(&self, account: &str, sender: &str) -> Result<Option<User>> {
         let person = self.store.person_of_sender(account, sender)?;
         match person {
-            Some(person) if person.role < UserRole::User => Err(Error::unauthorized(format!(
-                "this sender is linked to {}, who is a guest and may not chat",
-                person.name
-            ))),
+            Some(person) if person.role < UserRole::User => {
+                let guest =
+                    language::Said::of("error.sender_of_guest", &[("name", person.called())]);
+                Err(Error::unauthorized(guest))
+            }
             person => Ok(person),
         }
     }

@@ -33,7 +33,7 @@ pub struct Session {
     outbox: Arc<Outbox>,
     identity: Option<Identity>,
     /// Those of the person who reads the errors; a program reads English.
-    words: Words,
+    words: Option<Words>,
     bucket: TokenBucket,
     next_ticket: u64,
     /// Requests without an id, oldest first, with the response of those that
@@ -62,7 +62,7 @@ impl Session {
             transport,
             outbox,
             identity: None,
-            words: Words::ENGLISH,
+            words: None,
             bucket: TokenBucket::full(burst, Instant::now()),
             next_ticket: 0,
             ordered: VecDeque::new(),
@@ -106,14 +106,12 @@ impl Session {
             )));
         }
         let language = credential.language().map(Words::of);
-        responder.words = language.unwrap_or(Words::ENGLISH);
+        responder.words = language;
         let connections = &self.service.connections;
         match self.prove(credential) {
             Ok((identity, token)) => {
-                self.words = match language {
-                    Some(_) => self.service.store().words_of(identity.user_id),
-                    None => Words::ENGLISH,
-                };
+                let store = self.service.store();
+                self.words = language.map(|_| store.words_of(identity.user_id));
                 // The machine's owner holds no token that could be revoked.
                 if !self.peer.is_local {
                     connections.authenticated(self.id, &identity, &self.outbox);

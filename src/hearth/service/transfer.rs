@@ -14,6 +14,7 @@ use crate::transfer::{
 };
 use base::error::{Error, Result};
 use base::ids::{ConversationId, UserId};
+use base::language::Said;
 use base::people::folded;
 use base::sync::lock;
 use protocol::command::Export;
@@ -166,7 +167,7 @@ impl Service {
         {
             let mut imports = lock(&self.imports);
             if imports.contains(&id) || imports.len() >= MOST_IMPORTS {
-                return Err(Error::overloaded("another import is running", 10));
+                return Err(Error::overloaded(Said::of("error.import_running", &[]), 10));
             }
             imports.push(id);
         }

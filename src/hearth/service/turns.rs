@@ -11,6 +11,7 @@ use super::{Service, attachments, views};
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TokenId, TurnId};
+use base::language::Words;
 use base::reply::Surface;
 use base::secret::sha256;
 use config::Limits;
@@ -357,14 +358,19 @@ impl Service {
     }
 
     /// The data of `get_turn`.
-    pub(super) fn turn_view(&self, viewer: &Viewer, id: TurnId) -> Result<Value> {
+    pub(super) fn turn_view(
+        &self,
+        viewer: &Viewer,
+        words: Option<Words>,
+        id: TurnId,
+    ) -> Result<Value> {
         let turn = self.find_turn(viewer, id)?;
         let reply = match turn.reply_id {
             Some(reply) => Some(self.store.snapshot(viewer)?.message(reply)?.into_inner()),
             None => None,
         };
         let is_over = turn.state.is_final();
-        let mut view = views::turn(turn.into_inner(), reply);
+        let mut view = views::turn(turn.into_inner(), reply, words);
         if !is_over {
             (view.text, view.seq) = self.hub.written(id).unzip();
         }

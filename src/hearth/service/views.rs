@@ -54,7 +54,7 @@ pub fn message(message: Message) -> record::Message {
 /// The error of a turn that a person stopped, for clients and events that know no
 /// other end without a reply.
 pub fn cancelled() -> Error {
-    Error::new(Code::ServerError, "the turn was cancelled")
+    Error::worded(Code::ServerError, "error.turn_cancelled", &[])
 }
 
 /// Tokens that were used.
@@ -154,11 +154,11 @@ pub fn search_hits(found: Found) -> Value {
     json!({ "messages": messages, "indexing": found.is_indexing })
 }
 
-/// A turn, and its reply if it has one.
-pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
+/// A turn, and its reply if it has one, for somebody with these words.
+pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record::Turn {
     let (code, error) = turn
         .error
-        .map(|error| (error.code(), error.message().to_owned()))
+        .map(|error| (error.code(), error.in_words(words).message().to_owned()))
         .unzip();
     record::Turn {
         turn_id: turn.id,
@@ -290,14 +290,14 @@ pub fn schedule(
             (_, Some(trigger)) => when_triggered(words, trigger),
             (Some(timing), None) => match &timing.cron {
                 Some(cron) => cron.say(words),
-                None => zone.spoken(timing.next_at, now),
+                None => zone.spoken_now(timing.next_at, now, words),
             },
             (None, None) if schedule.is_said => words.word("when.told"),
             (None, None) => words.word("when.over"),
         },
         only_if_changed: schedule.only_if_changed.iter().map(watched_call).collect(),
         next_at: timing.map(|timing| timing.next_at),
-        next: timing.map(|timing| zone.spoken(timing.next_at, now)),
+        next: timing.map(|timing| zone.spoken_now(timing.next_at, now, words)),
         last_at: schedule.last_at,
         last_run: schedule.last_run.as_ref().map(schedule_run),
         told_at: schedule.told_at,

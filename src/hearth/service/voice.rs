@@ -8,6 +8,7 @@ use super::Service;
 use super::caller::Responder;
 use agent::model::voice::{self, AUDIO_BYTES, Patience, Recording, SPOKEN_BYTES};
 use base::error::{Error, Result};
+use base::language::Said;
 use base::sync::lock;
 use config::Config;
 use protocol::attachment::encode;
@@ -19,10 +20,11 @@ impl Service {
         let bytes = asked.audio.len();
         let check = match bytes {
             1..=AUDIO_BYTES => Ok(()),
-            0 => Err(Error::invalid_request("\"audio\" must not be empty")),
-            _ => Err(Error::too_large(format!(
-                "\"audio\" has {bytes} bytes; at most {AUDIO_BYTES} are allowed"
+            0 => Err(Error::invalid_request(Said::of(
+                "error.recording_empty",
+                &[],
             ))),
+            _ => Err(too_large("error.recording_large", bytes, AUDIO_BYTES)),
         };
         self.voice(check, responder, move |config, patience| {
             let recording = Recording::of_browser(&asked.audio, &asked.media_type)?;
@@ -36,9 +38,9 @@ impl Service {
         let bytes = asked.text.len();
         let check = match asked.text.trim().is_empty() {
             true => Err(Error::invalid_request("\"text\" must not be empty")),
-            false if bytes > SPOKEN_BYTES => Err(Error::too_large(format!(
-                "\"text\" has {bytes} bytes; at most {SPOKEN_BYTES} are spoken at once"
-            ))),
+            false if bytes > SPOKEN_BYTES => {
+                Err(too_large("error.spoken_long", bytes, SPOKEN_BYTES))
+            }
             false => Ok(()),
         };
         self.voice(check, responder, move |config, patience| {
@@ -73,4 +75,9 @@ impl Service {
             responder.send(Err::<(), _>(error));
         }
     }
+}
+
+fn too_large(key: &'static str, bytes: usize, most: usize) -> Error {
+    let (bytes, most) = (bytes.to_string(), most.to_string());
+    Error::too_large(Said::of(key, &[("bytes", &bytes), ("most", &most)]))
 }

@@ -8,6 +8,7 @@ use super::queue::{Due, Job, TurnJob};
 use super::state::{Deferred, Service};
 use super::turns::requester_of;
 use base::error::{Code, Error, Result};
+use base::language::Said;
 use base::sync::lock;
 use net::cancel::Cancel;
 use net::task::Task;
@@ -172,10 +173,7 @@ impl Service {
         if catch_unwind(AssertUnwindSafe(|| self.run_turn(job, cancel))).is_ok() {
             return;
         }
-        let error = Error::server(
-            "the turn failed inside the server",
-            format!("{id} panicked"),
-        );
+        let error = Error::server(Said::of("error.turn_broke", &[]), format!("{id} panicked"));
         match self
             .store
             .snapshot(&Viewer::server())

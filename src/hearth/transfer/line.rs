@@ -3,6 +3,8 @@
 //! After the head come the conversations, each with its messages in the order of their ids and
 //! each message with its files, then memories, schedules, calendars and lists, and the end.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use base::ids::AttachmentId;
@@ -21,6 +23,9 @@ pub enum Line {
         /// Whether an end follows, so that a file without one was cut.
         #[serde(default)]
         has_end: bool,
+        /// What people are called whom the lines name, where that is not their name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        people: BTreeMap<String, String>,
     },
     Conversation(Box<ExportedConversation>),
     Message(Box<ExportedMessage>),

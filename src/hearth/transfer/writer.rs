@@ -174,10 +174,14 @@ impl Exporter {
     fn advance(&mut self, work: Work) -> Result<()> {
         let viewer = &self.request.viewer;
         match work {
-            Work::Head => self.line(&Line::Head {
-                version: VERSION,
-                has_end: true,
-            }),
+            Work::Head => {
+                let people = self.store.snapshot(viewer)?.display_names()?;
+                self.line(&Line::Head {
+                    version: VERSION,
+                    has_end: true,
+                    people,
+                });
+            }
             Work::One(id) => {
                 let found = self.store.snapshot(viewer)?.conversation(id)?;
                 self.left.push(Work::Conversation(Box::new(found)));

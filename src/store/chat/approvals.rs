@@ -14,6 +14,7 @@ use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ApprovalId, ConversationId, TurnId, UserId};
+use base::language::Said;
 
 /// Most rows of one list.
 const MOST: i64 = 1000;
@@ -289,12 +290,8 @@ pub(crate) fn insert(
 fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<DecisionOutcome> {
     let mut approval = find(write.connection, id)?;
     if let Some(earlier) = &approval.decision {
-        return Err(Error::invalid_request(format!(
-            "the approval {id} was decided already: {} by {}",
-            earlier.verdict.as_str(),
-            earlier.by
-        ))
-        .into());
+        let fields = [("name", &*earlier.by), ("id", &id.to_string())];
+        return Err(Error::invalid_request(Said::of("error.decided", &fields)).into());
     }
     write.execute(
         "UPDATE approvals SET verdict = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1",

@@ -13,6 +13,7 @@ use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
+use base::language::Said;
 use base::reply::Surface;
 use base::visible::label;
 
@@ -284,7 +285,7 @@ pub(crate) fn check_no_turn(
         params![id, since],
     )?;
     if unfinished {
-        let why = "the conversation has an unfinished turn; wait until it ends or cancel it first";
+        let why = Said::of("error.unfinished_turn", &[]);
         return Err(Error::invalid_request(why).into());
     }
     Ok(())

@@ -20,6 +20,7 @@ use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Seen, Sight, Viewer};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, MessageId, TurnId};
+use base::language::Said;
 use base::sync::lock;
 
 /// An earlier turn of a conversation.
@@ -414,7 +415,7 @@ fn found_from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Fo
             steps: Vec::new(),
             reply,
             state: row.get(first + 2)?,
-            error: row.get(first + 3)?,
+            error: (row.get::<_, Option<Said>>(first + 3)?).map(|said| said.to_string()),
             is_shortened: false,
         },
         has_memories: row.get(first + 4)?,

@@ -155,7 +155,7 @@ impl Snapshot<'_> {
         if let Some(before) = before
             && !exists(connection, IN_CONVERSATION, params![before, id])?
         {
-            return Err(query::not_found("message in this conversation:", before).into());
+            return Err(query::not_found("message", before).into());
         }
         messages.reverse();
         Ok(MessagePage { messages, has_more })

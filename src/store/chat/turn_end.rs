@@ -176,7 +176,7 @@ pub(crate) fn end_turn(
             turn.state,
             turn.reply_id,
             error.map(Error::code),
-            error.map(Error::message),
+            error.map(Error::said),
             error.map(Error::status),
             error.and_then(Error::retry_after),
             write.now,

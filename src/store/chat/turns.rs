@@ -22,6 +22,7 @@ use crate::sight::viewer::{SEEN_COLUMNS, Sight, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, ScheduleId, TurnId, UserId};
+use base::language::Said;
 use base::reply::Surface;
 use protocol::record::Attachment;
 
@@ -382,7 +383,7 @@ fn error_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Error>
     let Some(code) = row.get(first)? else {
         return Ok(None);
     };
-    let error = Error::new(code, row.get::<_, String>(first + 1)?).with_status(row.get(first + 2)?);
+    let error = Error::new(code, row.get::<_, Said>(first + 1)?).with_status(row.get(first + 2)?);
     Ok(Some(match row.get(first + 3)? {
         Some(seconds) => error.with_retry_after(seconds),
         None => error,

@@ -10,13 +10,14 @@ use crate::chat::conversations;
 use crate::chat::messages::{Role, versions_of};
 use crate::chat::search::index;
 use crate::engine::database::Store;
-use crate::engine::failure::Outcome;
+use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::query::{exists, not_found, row, rows, value};
 use crate::sight::audience::{self, Readers};
 use crate::sight::viewer::{BELONGS, Sight, Viewer};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId, TurnId, UserId};
+use base::language::Said;
 
 /// Most versions of one message.
 const MOST_VERSIONS: usize = 100;
@@ -54,8 +55,7 @@ impl Store {
             let sight = viewer.sight(write.connection)?;
             let place = find(write, &sight, id)?;
             let Some(root) = place.version_of else {
-                let error = format!("{id} has no other versions");
-                return Err(Error::invalid_request(error).into());
+                return Err(refused("error.no_versions", id));
             };
             conversations::check_no_turn(write, place.conversation_id, root)?;
             let titles = usual_titles(write.connection, root)?;
@@ -64,19 +64,12 @@ impl Store {
                 Some(with) if with == id => {
                     // Unless all that is shown of the conversation goes with another version
                     // of an earlier message.
-                    let shown = shown_version(write.connection, root)?.ok_or_else(|| {
-                        Error::invalid_request(format!(
-                            "{id} follows a version of an earlier message that is not shown: \
-                             select that first"
-                        ))
-                    })?;
+                    let shown = shown_version(write.connection, root)?
+                        .ok_or_else(|| refused("error.version_follows", id))?;
                     hide(write, place.conversation_id, shown)?;
                     show(write, place.conversation_id, id)?;
                 }
-                Some(with) => {
-                    let error = format!("{id} goes with {with}, which is not shown: select that");
-                    return Err(Error::invalid_request(error).into());
-                }
+                Some(with) => return Err(refused("error.version_goes_with", with)),
             }
             retitle(write, place.conversation_id, &titles)?;
             rearranged(write, &sight, place.conversation_id, Vec::new())
@@ -102,8 +95,7 @@ impl Store {
                 && place.version_of.is_some()
                 && with != id
             {
-                let error = format!("{id} goes with {with}, which is not shown: select that first");
-                return Err(Error::invalid_request(error).into());
+                return Err(refused("error.version_goes_with", with));
             }
             let question = match place.role {
                 Role::User => id,
@@ -140,24 +132,18 @@ pub(crate) fn make_room(
     let sight = viewer.sight(write.connection)?;
     let place = find(write, &sight, id)?;
     if place.conversation_id != conversation {
-        return Err(not_found("message in this conversation:", id));
+        return Err(not_found("message", id));
     }
     check_own(write, viewer, &place)?;
-    let refused = match (place.role, place.hidden_with) {
-        (Role::Assistant, _) => Some("is a reply: replace the message that it answers"),
-        (Role::User, Some(_)) => Some(
-            "was written anew meanwhile: change the version that is shown, or select this one first",
-        ),
-        (Role::User, None) => None,
-    };
-    if let Some(why) = refused {
-        return Err(Error::invalid_request(format!("{id} {why}")).into());
+    match (place.role, place.hidden_with) {
+        (Role::Assistant, _) => return Err(refused("error.is_reply", id)),
+        (Role::User, Some(_)) => return Err(refused("error.written_anew", id)),
+        (Role::User, None) => {}
     }
     conversations::check_no_turn(write, conversation, id)?;
     let root = place.version_of.unwrap_or(id);
     if versions_of(write.connection, root)?.len() >= MOST_VERSIONS {
-        let error = format!("a message has at most {MOST_VERSIONS} versions: delete one of {id}");
-        return Err(Error::invalid_request(error).into());
+        return Err(refused("error.versions_full", id));
     }
     write.execute(
         "UPDATE messages SET version_of = ?2 WHERE id = ?1 AND version_of IS NULL",
@@ -165,6 +151,14 @@ pub(crate) fn make_room(
     )?;
     hide(write, conversation, id)?;
     Ok(root)
+}
+
+fn refused(key: &'static str, id: MessageId) -> Failure {
+    let fields = [
+        ("most", &*MOST_VERSIONS.to_string()),
+        ("id", &id.to_string()),
+    ];
+    Error::invalid_request(Said::of(key, &fields)).into()
 }
 
 /// Notes that a message is a version of another one.

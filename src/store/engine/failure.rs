@@ -3,6 +3,7 @@
 use rusqlite::ErrorCode;
 
 use base::error::{Code, Error};
+use base::language::Said;
 
 /// Why a job failed. `?` converts both our own errors and those of SQLite.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Failure {
         match self {
             Failure::Refused(error) => error,
             Failure::Sql(error) if is_busy(&error) => busy(),
-            Failure::Sql(error) => server("the database could not be read", &error),
+            Failure::Sql(error) => server("error.database.unread", &error),
         }
     }
 
@@ -54,21 +55,18 @@ impl Failure {
             Failure::Refused(error) => error,
             Failure::Sql(error) if is_busy(&error) => busy(),
             Failure::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                Error::server(
-                    "the database could not be written: the disk is full",
-                    detail(&error),
-                )
-                .with_status(503)
-                .with_retry_after(RETRY_SECONDS)
+                Error::server(Said::of("error.database.full", &[]), detail(&error))
+                    .with_status(503)
+                    .with_retry_after(RETRY_SECONDS)
             }
-            Failure::Sql(error) => server("the database could not be written", &error),
+            Failure::Sql(error) => server("error.database.unwritten", &error),
         }
     }
 }
 
 /// To be tried again where the machine caused it: it may have room or descriptors then.
-fn server(public: &str, error: &rusqlite::Error) -> Error {
-    let refused = Error::server(public, detail(error));
+fn server(key: &'static str, error: &rusqlite::Error) -> Error {
+    let refused = Error::server(Said::of(key, &[]), detail(error));
     match is_storage_fault(error) {
         true => refused
             .with_status(503)
@@ -116,20 +114,14 @@ fn detail(error: &rusqlite::Error) -> String {
 
 /// The error of a write that is not tried, because the last one failed.
 pub(crate) fn unwritable() -> Error {
-    Error::new(
-        Code::ServerError,
-        "the database cannot be written now, so nothing new is accepted",
-    )
-    .with_status(503)
-    .with_retry_after(RETRY_SECONDS)
+    Error::worded(Code::ServerError, "error.database.unwritable", &[])
+        .with_status(503)
+        .with_retry_after(RETRY_SECONDS)
 }
 
 /// The error of every call after `Store::close`.
 pub(crate) fn closed() -> Error {
-    Error::new(
-        Code::ServerError,
-        "the database is closed: the server is stopping",
-    )
-    .with_status(503)
-    .with_retry_after(RETRY_SECONDS)
+    Error::worded(Code::ServerError, "error.database.closed", &[])
+        .with_status(503)
+        .with_retry_after(RETRY_SECONDS)
 }

@@ -17,6 +17,7 @@ use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, MessageId, UserId};
+use base::language::Said;
 use protocol::record::Attachment;
 
 /// How long an attachment is kept that no message carries.
@@ -244,17 +245,12 @@ fn check_number(write: &Write<'_>, user: Option<UserId>, limits: &UploadLimits) 
     let (unused, arriving) = counted.unwrap_or_default();
     let seconds = limits.time.as_secs();
     let (why, wait) = if arriving >= MOST_ARRIVING {
-        let why = format!(
-            "{MOST_ARRIVING} of your attachments are still arriving: send the rest of one first, \
-             or wait until they are given up after {seconds} seconds"
-        );
-        (why, 5)
+        let (most, seconds) = (MOST_ARRIVING.to_string(), seconds.to_string());
+        let fields = [("most", &*most), ("seconds", &seconds)];
+        (Said::of("error.files_arriving", &fields), 5)
     } else if unused >= MOST_UNUSED {
-        let why = format!(
-            "{MOST_UNUSED} of your attachments have no message yet: send them, or wait until \
-             they are deleted after a day"
-        );
-        (why, 3_600)
+        let most = MOST_UNUSED.to_string();
+        (Said::of("error.files_unused", &[("most", &most)]), 3_600)
     } else {
         return Ok(());
     };
@@ -300,7 +296,8 @@ fn add(
     )?;
     let upload = found.ok_or_else(|| not_found("attachment", id))?;
     if upload.expires_at <= write.now {
-        return Err(not_found("attachment any more, its time is over:", id));
+        let over = Said::of("error.file_over", &[("id", &id.to_string())]);
+        return Err(Error::not_found(over).into());
     }
     let refused = |why: String| Err(Error::invalid_request(why).into());
     let (bytes, received) = (upload.bytes, upload.received);
@@ -416,7 +413,8 @@ fn take(
         viewer,
         id,
     )?;
-    Err(Error::not_found(format!("{id} was sent already; upload the file again")).into())
+    let sent = Said::of("error.file_sent", &[("id", &id.to_string())]);
+    Err(Error::not_found(sent).into())
 }
 
 /// Stores a file whole; without a message, the caller says whose it is.

@@ -14,6 +14,7 @@ use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, CalendarId, UserId};
+use base::language::Said;
 use base::people::folded;
 use base::url::Url;
 use base::visible::label;
@@ -179,10 +180,9 @@ impl Store {
             let owned = "SELECT count(*) FROM calendars WHERE owner_id = ?";
             let owned: Option<i64> = value(write.connection, owned, params![new.owner_id])?;
             if owned.unwrap_or_default() >= CALENDARS as i64 {
-                return Err(Error::invalid_request(format!(
-                    "there are already {CALENDARS} calendars of yours; remove one first"
-                ))
-                .into());
+                let most = CALENDARS.to_string();
+                let full = Said::of("error.calendars_full", &[("most", &most)]);
+                return Err(Error::invalid_request(full).into());
             }
             let id = write.id();
             let name = checked_name(write, new.owner_id, &new.name, id)?;
@@ -234,8 +234,7 @@ impl Store {
             let is_of_place =
                 change.url.is_some() || change.username.is_some() || change.password.is_some();
             if is_of_place && viewer.user_id().is_some_and(|user| user != owner) {
-                let refused = "only whose calendar it is changes its address, user name and \
-                               password";
+                let refused = Said::of("error.calendar_place", &[]);
                 return Err(Error::unauthorized(refused).into());
             }
             let name = match &change.name {
@@ -382,14 +381,13 @@ fn is_elsewhere(url: &str, other: &str) -> bool {
 fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) -> Outcome<String> {
     let name = label(name);
     if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) {
-        return Err(Error::invalid_request(format!(
-            "the name of a calendar has 1 to {NAME_CHARACTERS} characters"
-        ))
-        .into());
+        let most = NAME_CHARACTERS.to_string();
+        let refused = Said::of("error.calendar_name", &[("most", &most)]);
+        return Err(Error::invalid_request(refused).into());
     }
     let taken = "SELECT 1 FROM calendars WHERE owner_id = ?1 AND folded = ?2 AND id <> ?3";
     if exists(write.connection, taken, params![owner, folded(&name), id])? {
-        let taken = format!("there is already a calendar {name:?} of yours");
+        let taken = Said::of("error.calendar_taken", &[("name", &name)]);
         return Err(Error::invalid_request(taken).into());
     }
     Ok(name)

@@ -5,14 +5,15 @@ use rusqlite::{Connection, Row, params};
 
 use super::trigger::{self, Trigger};
 use crate::engine::database::Store;
-use crate::engine::failure::Outcome;
+use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, not_found, row, rows, value};
+use crate::engine::query::{from_row, row, rows, value};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Viewer};
 use base::composed::composed;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ItemId, TurnId};
+use base::language::Said;
 use base::people::UserRole;
 use base::people::folded;
 use base::visible::without_hidden;
@@ -171,7 +172,7 @@ impl Store {
             list.items = rows(write.connection, ITEMS_OF, params![id], item)?;
             let before = list.items.len();
             for item in &new.items {
-                let text = checked_line(&item.text, "an item", ITEM_BYTES)?;
+                let text = checked_line(&item.text, "error.item_text", ITEM_BYTES)?;
                 if known(&mut list, &text).is_none() {
                     add(
                         write,
@@ -211,16 +212,13 @@ const HOUSEHOLD: Belongs = Belongs {
 fn check_sees(connection: &Connection, viewer: &Viewer) -> Outcome<()> {
     match viewer.sight(connection)?.sees(&HOUSEHOLD) {
         true => Ok(()),
-        false => Err(Error::unauthorized(
-            "lists are the household's, and not everybody here belongs to it",
-        )
-        .into()),
+        false => Err(Error::unauthorized(Said::of("error.lists_of_household", &[])).into()),
     }
 }
 
-fn unknown(name: &str) -> crate::engine::failure::Failure {
+fn unknown(name: &str) -> Failure {
     let shown: String = name.chars().take(LIST_NAME_BYTES).collect();
-    not_found("list", format!("{shown:?}"))
+    Error::not_found(Said::of("error.no_list", &[("name", &shown)])).into()
 }
 
 /// A list, without its items, and its number.
@@ -258,13 +256,10 @@ fn told(list: &List, change: &ListChange) -> String {
 }
 
 fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {
-    let name = checked_line(name, "the name of a list", LIST_NAME_BYTES)?;
+    let name = checked_line(name, "error.list_name", LIST_NAME_BYTES)?;
     let count = value::<i64>(write.connection, COUNT, params![])?;
     if count.unwrap_or_default().unsigned_abs() >= LISTS as u64 {
-        return Err(Error::invalid_request(format!(
-            "there are {LISTS} lists already, and there can be no more: delete one first"
-        ))
-        .into());
+        return Err(too_many("error.lists_full", LISTS));
     }
     let id: i64 = write.id();
     write.execute(
@@ -286,13 +281,10 @@ fn apply(write: &Write<'_>, id: i64, list: &mut List, change: &ListChange) -> Ou
     // Each is compared with all items, while other writes wait.
     let named = [&change.add, &change.check, &change.uncheck, &change.remove];
     if named.iter().map(|items| items.len()).sum::<usize>() > ITEMS {
-        return Err(Error::invalid_request(format!(
-            "at most {ITEMS} items can be changed at a time"
-        ))
-        .into());
+        return Err(too_many("error.items_at_once", ITEMS));
     }
     for text in &change.add {
-        let text = checked_line(text, "an item", ITEM_BYTES)?;
+        let text = checked_line(text, "error.item_text", ITEM_BYTES)?;
         match known(list, &text) {
             Some(known) => check(write, known, false)?,
             None => add(write, id, list, text, (false, change.is_outside))?,
@@ -325,10 +317,7 @@ fn add(
     (is_checked, is_outside): (bool, bool),
 ) -> Outcome<()> {
     if list.items.len() >= ITEMS {
-        return Err(Error::invalid_request(format!(
-            "a list has at most {ITEMS} items: remove some first"
-        ))
-        .into());
+        return Err(too_many("error.list_full", ITEMS));
     }
     let item = ListItem {
         id: write.id(),
@@ -364,7 +353,8 @@ fn place_of(list: &List, item: &str) -> Outcome<usize> {
     let by_text = || (list.items.iter()).position(|one| folded(&one.text) == text);
     by_id.or_else(by_text).ok_or_else(|| {
         let shown: String = item.chars().take(ITEM_BYTES).collect();
-        Error::not_found(format!("there is no {shown:?} on the list {:?}", list.name)).into()
+        let fields = [("item", &*shown), ("list", &list.name)];
+        Error::not_found(Said::of("error.no_item", &fields)).into()
     })
 }
 
@@ -376,15 +366,16 @@ fn line(text: &str) -> String {
     words.join(" ")
 }
 
-fn checked_line(text: &str, what: &str, most: usize) -> Outcome<String> {
+fn too_many(key: &'static str, most: usize) -> Failure {
+    Error::invalid_request(Said::of(key, &[("most", &most.to_string())])).into()
+}
+
+fn checked_line(text: &str, refused: &'static str, most: usize) -> Outcome<String> {
     let is_control = |letter: char| letter.is_control() && !letter.is_whitespace();
     let has_control = text.contains(is_control);
     let text = line(text);
     if text.is_empty() || text.len() > most || has_control {
-        return Err(Error::invalid_request(format!(
-            "{what} has 1 to {most} bytes of text, and no control characters"
-        ))
-        .into());
+        return Err(too_many(refused, most));
     }
     Ok(text)
 }

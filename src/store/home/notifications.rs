@@ -22,7 +22,7 @@ use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, ScheduleId, TurnId, UserId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::people::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.
@@ -369,12 +369,17 @@ fn content(connection: &Connection, stored: &Stored) -> Outcome<Option<String>> 
             if stored.content.is_some() {
                 return Ok(stored.content.clone());
             }
+            let words = Words::of(stored.language.as_deref().unwrap_or_default());
             let said: Option<Option<String>> = connection
                 .query_row(
-                    "SELECT ifnull(m.content, t.error_message) FROM turns t
+                    "SELECT m.content, t.error_message FROM turns t
                      LEFT JOIN messages m ON m.id = t.reply_id WHERE t.id = ?",
                     params![TurnId::from(stored.about)],
-                    |row| row.get(0),
+                    |row| {
+                        let error: Option<Said> = row.get(1)?;
+                        let reply: Option<String> = row.get(0)?;
+                        Ok(reply.or(error.map(|said| said.in_words(words))))
+                    },
                 )
                 .optional()?;
             Ok(said.flatten())

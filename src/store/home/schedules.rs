@@ -22,6 +22,7 @@ use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
+use base::language::Said;
 
 /// Most schedules of all people together.
 const MOST: usize = 2_000;
@@ -224,7 +225,7 @@ impl Store {
         self.write(move |write| {
             let schedule = check_change(write, &viewer, id)?;
             if !is_paused && is_guest(write.connection, schedule.owner_id)? {
-                let refused = "its owner is a guest (role viewer), whose schedules do not run";
+                let refused = Said::of("error.schedule_of_guest", &[]);
                 return Err(Error::invalid_request(refused).into());
             }
             if let Some(maker) = schedule.asked_by.filter(|_| !is_paused) {
@@ -318,7 +319,7 @@ impl Store {
 fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedule> {
     let schedule = check_change(write, viewer, id)?;
     if schedule.told_at.is_none() {
-        let refused = format!("{id} is no reminder that was told: delete_schedule removes it");
+        let refused = Said::of("error.not_told", &[("id", &id.to_string())]);
         return Err(Error::invalid_request(refused).into());
     }
     write.execute(
@@ -399,10 +400,8 @@ fn asks(connection: &Connection, person: Option<UserId>, maker: UserId) -> Outco
         let name = "SELECT name FROM users WHERE id = ?";
         let name: Option<String> = value(connection, name, params![person])?;
         let name = name.unwrap_or_default();
-        return Err(Error::invalid_request(format!(
-            "{name} was asked whether you may remind them, and has not answered yet"
-        ))
-        .into());
+        let asked = Said::of("error.reminder_asked", &[("name", &name)]);
+        return Err(Error::invalid_request(asked).into());
     }
     Ok(Some(maker))
 }
@@ -444,26 +443,20 @@ pub(crate) fn check_new(
     owner: Option<UserId>,
     most: usize,
 ) -> Outcome<()> {
+    let refused = |key: &'static str, most: usize| {
+        let why = Said::of(key, &[("most", &most.to_string())]);
+        Err(Error::invalid_request(why).into())
+    };
     if !(1..=TEXT_CHARACTERS).contains(&text.chars().count()) {
-        return Err(Error::invalid_request(format!(
-            "\"say\" or \"prompt\" must have 1 to {TEXT_CHARACTERS} characters, not only white \
-             space"
-        ))
-        .into());
+        return refused("error.schedule_text", TEXT_CHARACTERS);
     }
     let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL
          AND (next_at IS NOT NULL OR trigger IS NOT NULL)";
     if count(connection, of_person, params![owner])? >= most {
-        return Err(Error::invalid_request(format!(
-            "there are already {most} schedules (limits.schedules_per_person); delete one first"
-        ))
-        .into());
+        return refused("error.schedules_full", most);
     }
     if count(connection, "SELECT count(*) FROM schedules", params![])? >= MOST {
-        return Err(Error::invalid_request(format!(
-            "the household has {MOST} schedules already; delete one first"
-        ))
-        .into());
+        return refused("error.schedules_of_home", MOST);
     }
     Ok(())
 }

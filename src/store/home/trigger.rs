@@ -17,6 +17,7 @@ use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ScheduleId, TurnId, UserId};
+use base::language::Words;
 use base::people::UserRole;
 use base::people::folded;
 
@@ -221,7 +222,7 @@ fn said(event: &CalendarEvent, now: Timestamp) -> String {
         "" => String::new(),
         place => format!(", {place}"),
     };
-    let begins = zone.spoken(time.starts_at, now);
+    let begins = zone.spoken(time.starts_at, now, Words::ENGLISH);
     format!("{}: {begins}{place}", time.title)
 }
 

@@ -23,7 +23,7 @@ use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::people::{look, plain_look};
 use protocol::record::Belongings;
 
@@ -449,11 +449,8 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     )?;
     let user = find(connection, id)?;
     if user.role == UserRole::Admin && !other_admin {
-        return Err(Error::invalid_request(format!(
-            "{:?} is the last admin; make another one first, such as with `hearth user role NAME admin`",
-            user.name
-        ))
-        .into());
+        let last = Said::of("error.last_admin", &[("name", &user.name)]);
+        return Err(Error::invalid_request(last).into());
     }
     Ok(user)
 }
@@ -513,14 +510,12 @@ fn check_free(
     });
     for (other, is_plain) in names {
         let looks_the_same = look(other) == looks || is_plain && plain_look(other) == plain;
-        let why = match (fold(other) == wanted, looks_the_same) {
-            (true, _) => "",
-            (false, true) => ", whose name looks the same",
+        let key = match (fold(other) == wanted, looks_the_same) {
+            (true, _) => "error.name_taken",
+            (false, true) => "error.name_looks",
             (false, false) => continue,
         };
-        return Err(
-            Error::invalid_request(format!("there is already a user {other:?}{why}")).into(),
-        );
+        return Err(Error::invalid_request(Said::of(key, &[("name", other)])).into());
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::sight::audience;
 use crate::sight::viewer::{Belongs, seen_columns};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
+use base::language::Said;
 use base::people::UserRole;
 
 /// Whether whoever asked in a turn sees its conversation. Of a turn that nobody asked,
@@ -60,7 +61,8 @@ pub(crate) fn lost(
 
 /// What is said of a conversation that is not seen.
 pub(crate) fn unseen(id: ConversationId) -> Error {
-    Error::not_found(format!("there is no conversation {id}"))
+    let fields = [("what", "conversation"), ("id", &*id.to_string())];
+    Error::not_found(Said::of("error.none", &fields))
 }
 
 /// A webhook's turn is its account's, whoever its caller says that speaks.
@@ -80,7 +82,7 @@ pub(crate) fn check_causes(connection: &Connection, user: Option<UserId>) -> Out
     let sql = "SELECT 1 FROM users WHERE id = ?1 AND role <> ?2";
     let causes = |id| exists(connection, sql, params![id, UserRole::Viewer]);
     match user.map(causes).transpose()? {
-        Some(false) => Err(Error::unauthorized("whoever asked may cause nothing any more").into()),
+        Some(false) => Err(Error::unauthorized(Said::of("error.asker_gone", &[])).into()),
         None | Some(true) => Ok(()),
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::query::{exists, row, value};
 use crate::people::user::{self, User};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
+use base::language::Said;
 pub use base::people::Audience;
 use base::people::UserRole;
 
@@ -124,10 +125,8 @@ pub(crate) fn intern(
             }
             (None, UnknownName::Skip) => {}
             (None, UnknownName::Refuse) => {
-                return Err(Error::invalid_request(format!(
-                    "there is no user {name:?} to share with"
-                ))
-                .into());
+                let nobody = Said::of("error.nobody_to_share", &[("name", name)]);
+                return Err(Error::invalid_request(nobody).into());
             }
         }
     }

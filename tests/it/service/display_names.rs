@@ -108,6 +108,10 @@ fn the_terminal_adds_lists_and_renames() {
     assert!(tokens.contains("Grace Hopper (grace)"), "{tokens}");
     let tokens = listed(&["token", "list", "--json"]);
     assert!(!tokens.contains("Grace Hopper"), "{tokens}");
+    let account = "webhook add door --url http://127.0.0.1:9/ --audience grace,user";
+    run(folder, &account.split(' ').collect::<Vec<_>>());
+    let accounts = listed(&["webhook", "list"]);
+    assert!(accounts.contains("Grace Hopper (grace)"), "{accounts}");
     let url = format!("ws://{}/ws", home.address());
     let words = [
         "account",

@@ -146,14 +146,15 @@ fn errors_are_in_the_language_of_a_person_and_in_english_for_a_program() {
     );
     let id = "conv_0000000000001";
     let missing = json!({ "type": "get_messages", "conversation_id": id });
-    let there_is_none = format!("das gibt es nicht: Unterhaltung {id}");
+    // An id says nothing to a person.
+    let there_is_none = "das gibt es nicht: Unterhaltung";
     assert_eq!(why(&mut person, &missing), there_is_none);
     let in_english = format!("there is no conversation {id}");
     assert_eq!(why(&mut program, &missing), in_english);
     let mut command = hearth(home.folder.path());
     command.args(["chat", "--conversation", id, "Hallo"]);
     let said = printed(&command.env("HEARTH_TOKEN", token).output().unwrap());
-    assert!(said.contains(&there_is_none), "{said}");
+    assert!(said.contains(there_is_none), "{said}");
 
     let wrong = |language: Option<&str>| {
         let mut body = json!({ "username": "user", "password": format!("{PASSWORD}?") });
@@ -168,4 +169,74 @@ fn errors_are_in_the_language_of_a_person_and_in_english_for_a_program() {
     };
     assert_eq!(wrong(Some("de")), "Name oder Passwort ist falsch");
     assert_eq!(wrong(None), "wrong user name or password");
+}
+
+#[test]
+fn what_a_model_server_says_is_in_the_language_of_whoever_reads_it() {
+    let model = Model::acting(vec![Act::error(401, "", "no")]);
+    let mut home = Home::start(model.config_with(json!({ "api_key": "sk-of-this-home" })));
+    let token = home.tokens.user.clone();
+    let mut person = home.websocket(&token);
+    sign_in(&mut person, &token, "de");
+    let hello =
+        json!({ "type": "chat", "message": "Hallo", "audience": "household", "stream": true });
+    person.send(&hello);
+    let failed = person.event("chat.failed");
+    let said = person.response()["error"].as_str().unwrap().to_owned();
+    assert!(
+        said.starts_with("Der Modellserver unter 127.0.0.1"),
+        "{said}"
+    );
+    assert!(
+        said.contains(" hat den API-Schlüssel abgelehnt (401) (Kennung "),
+        "{said}"
+    );
+    assert_eq!(failed["error"], said);
+    // It is stored for every language, and a program reads it in English.
+    home.restart();
+    let of_turn = |token: &str, language: Option<&str>| {
+        let mut client = home.websocket(token);
+        if let Some(language) = language {
+            sign_in(&mut client, token, language);
+        }
+        let turn = client.ask(json!({ "type": "get_turn", "turn_id": failed["turn_id"] }));
+        turn["error"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(of_turn(&token, Some("de")), said);
+    let theirs = of_turn(&home.tokens.admin, Some("fr"));
+    assert!(
+        theirs.contains(" a refusé la clé d’API (401) (référence "),
+        "{theirs}"
+    );
+    let program = of_turn(&home.tokens.admin, None);
+    assert!(
+        program.contains(" refused the API key (401) (reference "),
+        "{program}"
+    );
+    // An admin alone reads what the server said, too.
+    let admin = &home.tokens.admin;
+    let mut admin_page = home.websocket(admin);
+    sign_in(&mut admin_page, admin, "nl");
+    admin_page.send(&json!({ "type": "chat", "message": "Hallo", "audience": "private" }));
+    let said = admin_page.response()["error"].as_str().unwrap().to_owned();
+    assert!(
+        said.contains(" weigerde de API-sleutel (401): no (HTTP 401"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_time_of_a_reminder_is_in_the_language_of_whoever_reads_it() {
+    let home = Home::start(json!({ "time_zone": "UTC" }));
+    let mut user = home.websocket(&home.tokens.user);
+    sign_in(&mut user, &home.tokens.user, "de");
+    let tea = json!({ "type": "create_schedule", "say": "Tee", "at": "2039-03-06T18:00" });
+    let made = user.ask(tea);
+    for name in ["when", "next"] {
+        assert_eq!(made[name], "Sonntag, 6. März 2039, 18:00", "{made}");
+    }
+    let soon = json!({ "type": "create_schedule", "say": "Tee", "at": "in 24 hours" });
+    let made = user.ask(soon);
+    let when = made["when"].as_str().unwrap();
+    assert!(when.starts_with("morgen um "), "{made}");
 }

@@ -237,19 +237,16 @@ fn the_terminal_understands_the_same_times() {
     let folder = TemporaryDirectory::new();
     let _program = Program::serve(folder.path());
     for (when, says) in [
-        (["--at", "tomorrow at 18:00"], ", 18:00\n"),
-        (["--at", "every weekday at 7"], ", 07:00\n"),
-        (["--cron", "@daily"], ", 00:00\n"),
+        (["--at", "tomorrow at 18:00"], "tomorrow at 18:00\n"),
+        (["--at", "every weekday at 7"], " 07:00\n"),
+        (["--cron", "@daily"], "tomorrow at 00:00\n"),
     ] {
         let added = run(
             folder.path(),
             &["schedule", "add", when[0], when[1], "bins"],
         );
         let printed = printed(&added);
-        assert!(
-            printed.contains("day, ") && printed.contains(says),
-            "{printed}"
-        );
+        assert!(printed.contains(says), "{printed}");
     }
 }
 

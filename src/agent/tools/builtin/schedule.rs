@@ -199,7 +199,7 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     let first = &made[0];
     Ok(match (&first.timing, &first.trigger) {
         (Some(timing), _) => {
-            let next = context.config.zone().spoken(timing.next_at, now);
+            let next = (context.config.zone()).spoken(timing.next_at, now, Words::ENGLISH);
             match &timing.cron {
                 Some(cron) => format!("Set as {ids}; it comes on {next}, then by {cron}."),
                 None => format!("Set as {ids}; it comes on {next}."),
@@ -256,7 +256,8 @@ fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         Change::Schedule(again.id, again.readers.clone()),
     ]);
     let next = again.timing.map(|timing| timing.next_at);
-    let next = next.map(|next| context.config.zone().spoken(next, context.clock.now()));
+    let (zone, now) = (context.config.zone(), context.clock.now());
+    let next = next.map(|next| zone.spoken(next, now, Words::ENGLISH));
     Ok(format!("It comes again on {}.", next.unwrap_or_default()))
 }
 

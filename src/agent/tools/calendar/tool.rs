@@ -278,12 +278,10 @@ impl Editing<'_, '_> {
         };
         let when = match (start, end, known) {
             (Point::Day(first), Some(Point::Day(last)), _) => When::Days(first, last),
-            (Point::Day(first), None, Some(When::Days(from, until))) => When::Days(
-                first,
-                first
-                    .checked_add((until - from).get_days().days())
-                    .unwrap_or(first),
-            ),
+            (Point::Day(first), None, Some(When::Days(from, until))) => {
+                let last = first.checked_add((until - from).get_days().days());
+                When::Days(first, last.unwrap_or(first))
+            }
             (Point::Day(first), None, _) => When::Days(first, first),
             (Point::Time(from), Some(Point::Time(until)), _) => When::Time(from, until),
             (Point::Time(from), None, Some(When::Time(was, until))) => {
@@ -360,22 +358,17 @@ impl Editing<'_, '_> {
             .as_deref()
             .ok_or("the calendar does not say where the event is")?;
         let known = match (&time.first_day, &time.last_day) {
-            (Some(first), Some(last)) => first
-                .parse()
-                .ok()
-                .zip(last.parse().ok())
-                .map(|(first, last)| When::Days(first, last)),
+            (Some(first), Some(last)) => {
+                let days = first.parse().ok().zip(last.parse().ok());
+                days.map(|(first, last)| When::Days(first, last))
+            }
             _ => Some(When::Time(time.starts_at, time.ends_at)),
         };
         let change = self.wanted(known)?;
-        if !is_deleted
-            && change.when.is_none()
-            && change.title.is_none()
-            && change.location.is_none()
-        {
-            return Err(
-                "say what changes: \"start\", \"end\", \"title\" or \"location\"".to_owned(),
-            );
+        let changes = change.when.is_some() || change.title.is_some() || change.location.is_some();
+        if !is_deleted && !changes {
+            let missing = "say what changes: \"start\", \"end\", \"title\" or \"location\"";
+            return Err(missing.to_owned());
         }
         let target = Target {
             uid: &time.uid,
@@ -389,11 +382,9 @@ impl Editing<'_, '_> {
             if answer.status != 200 {
                 return Err(answer.problem());
             }
-            let etag = answer
-                .etag
-                .clone()
-                .ok_or("its server says no version of the event (ETag)")?;
-            let version = ("if-match", etag.as_str());
+            let etag = answer.etag.as_deref();
+            let etag = etag.ok_or("its server says no version of the event (ETag)")?;
+            let version = ("if-match", etag);
             let mut document =
                 Component::parse(&answer.body).ok_or("what its server has is no event")?;
             let is_left = match (is_deleted, target.is_series) {

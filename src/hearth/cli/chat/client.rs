@@ -9,6 +9,7 @@ use super::action::Action;
 use super::approval::Approval;
 use super::approvals::Approvals;
 use super::listing::{conversations, short};
+use crate::cli::row::rename;
 use agent::turn::cut_by;
 use base::reply::FinishReason;
 use serde_json::json;
@@ -81,6 +82,8 @@ pub struct ChatClient {
     left: Vec<SentMessage>,
     /// Of the person who signed in.
     role: String,
+    /// What people are called, of the data of `list_people`.
+    people: Vec<Value>,
     succeeded: bool,
     /// Seconds of silence after which the connection counts as lost.
     silence: u64,
@@ -106,6 +109,7 @@ impl ChatClient {
             unchecked: Vec::new(),
             left: Vec::new(),
             role: String::new(),
+            people: Vec::new(),
             succeeded: true,
             silence: 90,
         };
@@ -223,8 +227,14 @@ impl ChatClient {
             Some("decide") if self.state == ClientState::Idle && self.approvals.is_empty() => {
                 vec![Action::Ready]
             }
+            Some("people") => {
+                self.people = data["people"].as_array().cloned().unwrap_or_default();
+                Vec::new()
+            }
             Some("list") => {
-                let mut actions = conversations(data);
+                let mut data = data.clone();
+                rename(&mut data, &self.people);
+                let mut actions = conversations(&data);
                 actions.push(Action::Ready);
                 actions
             }
@@ -384,9 +394,9 @@ impl ChatClient {
                 vec![Action::Note("new conversation".to_owned()), Action::Ready]
             }
             ("/conversations", _) => {
-                vec![Action::Send(
-                    json!({"type": "list_conversations", "id": "list", "limit": 20}),
-                )]
+                let list = json!({"type": "list_conversations", "id": "list", "limit": 20});
+                let people = json!({"type": "list_people", "id": "people"});
+                vec![Action::Send(people), Action::Send(list)]
             }
             ("/open", id) if !id.is_empty() => {
                 self.conversation = Some(id.to_owned());

@@ -15,7 +15,7 @@ use super::command::Command;
 use super::config::{applies, consequences, get_value};
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
-use super::row::{Shown, text};
+use super::row::{Shown, name_people, text};
 use add::add;
 use config::DEFAULT_PORT;
 
@@ -58,7 +58,11 @@ if --tools names the tools for that. In a terminal you are asked.
     Command::new("list: List the accounts\n--json").ask_with(
         Configuration::Alone,
         |door, arguments, context| {
-            let data = door.ask(&json!({ "type": "list_webhook_accounts" }))?;
+            let mut data = door.ask(&json!({ "type": "list_webhook_accounts" }))?;
+            if !arguments.has("json") {
+                // Beside a configuration alone, nobody is called anything.
+                let _ = name_people(&mut data, door);
+            }
             ACCOUNTS.print(&data, arguments, context)
         },
     ),

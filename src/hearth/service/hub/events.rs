@@ -8,6 +8,7 @@ use crate::service::views;
 use agent::tools::Change;
 use agent::turn::Progress;
 use base::ids::{CalendarId, ConversationId, MemoryId, MessageId, ScheduleId, UserId};
+use base::language::Words;
 use protocol::event::{Event, EventKind, EventName};
 use protocol::record;
 use store::{
@@ -61,26 +62,28 @@ impl Hub {
         }
     }
 
-    /// The end of a turn, and its reply.
+    /// The end of a turn, and its reply. `words` are those of whoever asked.
     ///
     /// ```
     /// use hearth::service::hub::Hub;
+    /// use base::language::Words;
     /// use store::{Durable, Finished};
     ///
     /// fn publish(hub: &Hub, finished: &Durable<Finished>) {
-    ///     hub.publish_end(finished);
+    ///     hub.publish_end(finished, &|| Words::ENGLISH);
     /// }
     /// ```
     ///
     /// ```compile_fail
     /// use hearth::service::hub::Hub;
+    /// use base::language::Words;
     /// use store::{Finished, Provisional};
     ///
     /// fn publish(hub: &Hub, finished: &Provisional<Finished>) {
-    ///     hub.publish_end(finished);
+    ///     hub.publish_end(finished, &|| Words::ENGLISH);
     /// }
     /// ```
-    pub fn publish_end(&self, finished: &Durable<Finished>) {
+    pub fn publish_end(&self, finished: &Durable<Finished>, words: &dyn Fn() -> Words) {
         let turn = &finished.turn;
         if let Some(reply) = &finished.reply {
             self.publish_of(turn, created(reply));
@@ -94,6 +97,7 @@ impl Hub {
             return self.publish_of(turn, kind);
         }
         let error = turn.error.clone().unwrap_or_else(views::cancelled);
+        let error = error.in_words(words());
         self.publish_of(
             turn,
             EventKind::Failed {

@@ -1,10 +1,12 @@
 // Approval requests: in the conversation where the call is, and elsewhere how many wait.
 
-import { h, icon, announce, complain, called } from "./dom.js";
+import { h, icon, announce, complain, called, toast } from "./dom.js";
 import { count, say } from "./words.js";
 
 /** Characters of a value that are shown at once: of a longer one, its beginning and its end. */
 const MOST = 3000;
+/** Tools that only tell something to whoever asks, or add to a list, and what lets them do that. */
+const TELLING = { schedule: "allow_own", lists: "allow" };
 
 // Text that a person must judge is shown so that nothing in it hides. The server does the
 // same (base/visible.rs); both are tested with tests/data/visible.json.
@@ -54,6 +56,20 @@ export function drawApprovals(place, household, turn) {
   for (const one of cards) if (!one.dataset.chosen) one.open = cards.length === 1;
 }
 
+/** Offers an admin that reminders to oneself and lists ask nobody, where the configuration is older than that. */
+export function offerTelling(household, config) {
+  const asking = Object.keys(TELLING).filter((tool) => (config?.tool_permissions?.[tool] ?? config?.permission_mode) === "ask");
+  if (!household.isAdmin || !asking.length) return null;
+  const stop = async () => {
+    const { tool_permissions } = await household.request("get_config");
+    await household.request("update_config", { config: { tool_permissions: { ...tool_permissions, ...Object.fromEntries(asking.map((tool) => [tool, TELLING[tool]])) } } });
+    place.remove();
+    toast(say("approvals.telling_done"));
+  };
+  const place = h("p.quiet.small", say("approvals.telling"), " ", h("button.plain", { onclick: () => stop().catch(complain) }, say("approvals.telling_stop")));
+  return place;
+}
+
 function approvalCard(household, approval) {
   const choice = ({ answer, label, sentence }) => h("button", { class: { once: "primary", deny: "danger" }[answer] ?? "", disabled: answer !== "deny", onclick: () => decide(answer) },
     h("span", label), h("span.small", ...marked(sentence)));
@@ -66,6 +82,7 @@ function approvalCard(household, approval) {
     h("p.quiet.small", ...marked([approval.origin, approval.after].filter(Boolean).join(" · "))),
     call, hint,
     h("div.choices", approval.answers.map(choice)),
+    approval.tool in TELLING && offerTelling(household, household.config),
     rawCall(approval));
   element.dataset.approval = approval.approval_id;
   summary.addEventListener("click", () => { element.dataset.chosen = "yes"; });

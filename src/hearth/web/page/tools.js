@@ -1,5 +1,6 @@
 // The tools, their sources and permissions, and the skills.
 
+import { offerTelling } from "./approvals.js";
 import { h, options, complain, rowList, toast } from "./dom.js";
 import { changes } from "./list.js";
 import { pieces, say } from "./more.js";
@@ -32,6 +33,7 @@ export async function show(household) {
     page.replaceChildren(
       h("p.quiet", pieces("tools.help", { mode: h("strong", say(`common.mode.${config.permission_mode}`)) }),
         household.isAdmin && [" ", h("a", { href: "#/settings" }, say("tools.change_mode"))]),
+      offerTelling(household, config) ?? "",
       ...(tools.some((tool) => tool.is_left_out)
         ? [h("p.quiet", say("tools.left_out"))] : []),
       tools.length ? rows : h("p", say("tools.none")),
@@ -66,7 +68,7 @@ export async function show(household) {
     // A tool of an MCP server goes with its server.
     const removed = tool.source.startsWith("mcp:") ? tool.source.slice(4) : tool.name;
     const select = h("select", { "aria-label": say("tools.permission_for", { tool: tool.label }) },
-      options(CHOICES, overrides[tool.name] ?? ""));
+      options(tool.name === "schedule" ? [...CHOICES, ["allow_own", say("common.mode.allow_own")]] : CHOICES, overrides[tool.name] ?? ""));
     select.addEventListener("change", async () => {
       const config = await household.request("get_config");
       const next = { ...config.tool_permissions };

@@ -68,6 +68,11 @@ fn exports_are_imported_as_they_were() {
         "{markdown}"
     );
     assert!(markdown.contains("\n## Ada, 20") && markdown.contains("\n## Assistant, 20"));
+    // Programs read it once for all lines.
+    let lines = good(other.path(), &["export", "--conversation", id]);
+    let head: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let called: Vec<&Value> = head["people"].as_object().unwrap().values().collect();
+    assert_eq!(called, ["Ada"], "{head}");
     let usage = run(folder.path(), &["export"]);
     assert_eq!(usage.status.code(), Some(2));
 }

@@ -109,8 +109,9 @@ fn a_person_talks() {
 
         USER => SUBSCRIBE | WAITING | ready
         > /nope => problem unknown command /nope; see /help | ready
-        > /conversations => LIST_CONVERSATIONS
-        LIST => note conv_1  21 Nov 2026  Tea/conv_2    private    Gift/conv_3    ada, bo    Trip | ready
+        > /conversations => LIST_PEOPLE | LIST_CONVERSATIONS
+        PEOPLE =>
+        LIST => note conv_1  21 Nov 2026  Tea/conv_2    private    Gift/conv_3    Oma Ada (ada), bo  Trip | ready
         > /open conv_1 => note continuing conv_1 | OPEN
         > more => CHAT_MORE
 
