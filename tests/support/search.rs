@@ -110,7 +110,7 @@ fn measure_language(code: &str, vectors: Option<&[Vector]>) -> [Evidence; 2] {
                 .position(|known| *known == id)
                 .expect("it is there")
         };
-        let made = waiting.map(|(id, _)| (id, vectors[place(id)].clone()));
+        let made = waiting.map(|(message, _)| (message, vectors[place(message.id)].clone()));
         store
             .keep_message_vectors(MODEL, made.collect())
             .expect("the store is writable");
