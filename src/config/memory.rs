@@ -26,7 +26,7 @@ section! {
         /// makes all vectors anew.
         pub model: String = Text(1..=200).required();
         /// How many numbers of each vector are kept. More find a little better, and take longer.
-        pub dimensions: usize = integer(32..=512).or(256);
+        pub dimensions: usize = integer(32..=512).or(384);
     }
 }
 

@@ -52,6 +52,7 @@ pub use chat::kept_results::{KEPT_RESULT_BYTES, KEPT_RESULTS};
 pub use chat::messages::{Message, MessagePage, Role};
 pub use chat::new_turn::{Begun, NewTurn, Target};
 pub use chat::replayed_history::{Exchange, REPLY_FOLLOWS, ReplayedHistory};
+pub use chat::search::vectors::MessageBetween;
 pub use chat::search::{Found, Hit};
 pub use chat::steps::{PageRange, Step, ToolCall, last_round, open_calls};
 pub use chat::turn_end::{Finished, TurnEnd};

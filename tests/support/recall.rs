@@ -49,6 +49,8 @@ pub enum Questions {
     Other,
     /// The same, in other words than the memories have.
     Indirect,
+    /// Those of households that were written last: nothing was adjusted by them.
+    Recent,
 }
 
 /// Whether the memories are stored with other words by which they are found.
@@ -185,6 +187,7 @@ fn measure_language(code: &str, questions: Questions, search_words: SearchWords)
         Questions::HeldOut => ("", Some("held_out")),
         Questions::Other => ("other/", None),
         Questions::Indirect => ("indirect/", None),
+        Questions::Recent => ("recent/", None),
     };
     let corpus = read(&format!("{folder}{code}"));
     let dir = TemporaryDirectory::new();

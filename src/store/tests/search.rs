@@ -252,7 +252,7 @@ fn what_is_near_by_its_meaning_is_found_too() {
         };
         let made = waiting
             .iter()
-            .map(|(id, text)| (*id, towards(direction(text))));
+            .map(|(message, text)| (*message, towards(direction(text))));
         store.keep_message_vectors(model, made.collect()).unwrap();
         waiting.len()
     };
@@ -319,6 +319,34 @@ fn what_is_near_by_its_meaning_is_found_too() {
     let newest = "SELECT count(*) FROM (SELECT id FROM messages ORDER BY id DESC LIMIT 12)
         WHERE id IN (SELECT message_id FROM message_vectors)";
     assert_eq!(number(&store, newest), 12);
+}
+
+/// Vectors take a while to make, and people go on talking.
+#[test]
+fn the_vector_of_a_passage_that_has_changed_is_made_again() {
+    let store = TestStore::new();
+    let told = begin(&store, Target::New, "Zoë keeps her zither upstairs");
+    let waiting = || store.messages_without_vector("one", 100).unwrap();
+    let keep = |old: Vec<(MessageBetween, String)>| {
+        let made = old.iter().map(|(message, _)| (*message, towards(3)));
+        store.keep_message_vectors("one", made.collect()).unwrap();
+    };
+    let alone = waiting();
+    finish(&store, &told, "I see.");
+    keep(alone);
+    let with_reply = waiting();
+    assert_eq!(
+        with_reply.last().unwrap().1,
+        "Zoë keeps her zither upstairs\nI see."
+    );
+    let sql = "DELETE FROM messages WHERE content = 'I see.'";
+    let delete = store.write(|write| Ok(write.connection.execute_batch(sql)?));
+    delete.unwrap();
+    keep(with_reply);
+    let alone = waiting();
+    assert_eq!(alone[0].1, "Zoë keeps her zither upstairs");
+    keep(alone);
+    assert!(waiting().is_empty());
 }
 
 #[test]

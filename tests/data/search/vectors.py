@@ -1,7 +1,7 @@
-"""Records the vectors of `en.tsv` and its questions: vectors.py BASE_URL MODEL > en.vectors
+"""Records the vectors of `en.tsv` and its questions: vectors.py en BASE_URL MODEL > en.vectors
 
 They are asked of a server with OpenAI's interface, as Hearth does: each message between the one
-before it and the one after it, then each question; 256 numbers of one byte each.
+before it and the one after it, then each question; 384 numbers of one byte each.
 """
 
 import itertools
@@ -17,17 +17,17 @@ def lines(name):
     return [line.split("\t") for line in (here / name).read_text().splitlines()]
 
 
+corpus, url, model = sys.argv[1:]
 texts = []
-for _, day in itertools.groupby(lines("en.tsv"), lambda line: line[0][:10]):
+for _, day in itertools.groupby(lines(corpus + ".tsv"), lambda line: line[0][:10]):
     day = list(day)
     for place, (_, speaker, text) in enumerate(day):
         beside = [f"{line[1]}: {line[2][:300]}" for line in day]
         whole = f"{speaker}: {text[:1000]}"
         passage = [*beside[place - 1 : place], whole, *beside[place + 1 : place + 2]]
         texts.append("\n".join(passage))
-texts += [question[1] for question in lines("en.questions.tsv")]
+texts += [question[1] for question in lines(corpus + ".questions.tsv")]
 
-url, model = sys.argv[1:]
 for number in range(0, len(texts), 32):
     body = json.dumps({"model": model, "input": texts[number : number + 32]}).encode()
     request = urllib.request.Request(
@@ -35,7 +35,7 @@ for number in range(0, len(texts), 32):
     )
     with urllib.request.urlopen(request) as answer:
         for item in json.load(answer)["data"]:
-            vector = item["embedding"][:256]
+            vector = item["embedding"][:384]
             most = max(map(abs, vector))
             small = [round(number / most * 127) & 0xFF for number in vector]
             sys.stdout.buffer.write(bytes(small))

@@ -8,6 +8,7 @@ use base::clock::Clock;
 use serde_json::{Value, json};
 use store::{NewMemory, Store};
 
+use crate::mcp::api::done;
 use support::home::{Home, write_config};
 use support::model::{Act, Model};
 use support::served::Served;
@@ -171,38 +172,63 @@ fn the_model_looks_memories_up_by_their_meaning() {
     }
 }
 
-/// What the page, a model and a program over /mcp ask for.
+/// The page, a model and a program over /mcp ask in their own ways.
 #[test]
-fn messages_are_found_by_their_meaning() {
-    let model = Model::start(|request, _| match embed(request) {
+fn messages_are_found_by_their_meaning_whoever_asks() {
+    let wanted = json!({ "query": "any snack in the yellow box", "limit": 3 });
+    let called = wanted.clone();
+    let model = Model::start(move |request, _| match embed(request) {
         Some(vectors) => vectors,
         None if request["messages"].as_array().unwrap().last().unwrap()["role"] == "tool" => {
             Act::say("hm")
         }
         None if request["messages"].to_string().contains("please look") => {
-            Act::call("search_conversations", json!({ "query": "any snack" }))
+            Act::call("search_conversations", called.clone())
         }
         None => Act::say("I see."),
     });
-    let home = Home::start(with_embeddings(&model, "first"));
+    let mut config = with_embeddings(&model, "first");
+    config["mcp_api"] = json!({ "enabled": true });
+    let home = Home::start(config);
     let mut client = home.admin();
     for number in 0..12 {
         client.chat(&format!("The car has done {number} miles."));
     }
-    let told = client.chat(NEAR)["conversation_id"].clone();
-    let search = json!({ "type": "search_messages", "query": "any snack" });
-    let found = eventually("the message has a vector", || {
+    let mut say = |text: &str| client.chat(text)["conversation_id"].clone();
+    let told = say(NEAR);
+    let by_both = say("The peanuts are in the yellow box.");
+    let by_words = say("The yellow box is in the attic.");
+    let mut search = wanted.clone();
+    search["type"] = "search_messages".into();
+    let (found, by_mcp) = eventually("messages have vectors", || {
         let found = client.ask(search.clone())["messages"].clone();
-        (found[0]["conversation_id"] == told).then_some(found)
+        let by_mcp = done(
+            &home,
+            &home.tokens.admin,
+            "search_conversations",
+            wanted.clone(),
+        );
+        let has = |id| found.to_string().contains(&Value::to_string(id));
+        (has(&told) && has(&by_words)).then_some((found, by_mcp))
     });
+    let found = found.as_array().unwrap();
+    assert_eq!(found[0]["conversation_id"], by_both);
     assert_eq!(found[0]["passage"].as_array().unwrap().len(), 2);
     client.chat("please look for it");
-    let shown = last_message(&model);
-    assert!(shown.contains(NEAR), "{shown}");
+    let by_model = last_message(&model);
+    for text in [by_mcp, by_model] {
+        let place = |hit: &Value| {
+            let place = |of: &str| text.find(hit[of].as_str().unwrap());
+            assert!(place("conversation_id") < place("excerpt"), "{text}");
+            place("conversation_id").unwrap()
+        };
+        let places: Vec<usize> = found.iter().map(place).collect();
+        assert!(places.is_sorted() && places.len() == 3, "{text}");
+    }
     // What is deleted is not found.
     client.ask(json!({ "type": "delete_conversation", "conversation_id": told }));
     let found = client.ask(search)["messages"].to_string();
-    assert!(!found.contains("peanuts"), "{found}");
+    assert!(!found.contains(NEAR), "{found}");
 }
 
 #[test]

@@ -5,20 +5,22 @@ use support::recall::{Questions, SearchWords, contradictions, measure, synonyms}
 /// What a window of 40,000 tokens and more has room for.
 const SHARE: usize = 12_000;
 
-/// With search words, the goal is 85 and 80 of the held-out half.
+/// With search words, the goal is 92 and 85 of the held-out half.
 #[test]
 fn memories_are_found_and_others_are_not() {
-    use Questions::{HeldOut, Indirect, Other, Tuning};
+    use Questions::{HeldOut, Indirect, Other, Recent, Tuning};
     use SearchWords::{With, Without};
     let reached = [
-        (Tuning, With, 89.0, 83.0),
-        (HeldOut, With, 95.0, 81.0),
-        (Other, With, 73.0, 77.0),
-        (Indirect, With, 63.0, 69.0),
+        (Tuning, With, 88.0, 86.0),
+        (HeldOut, With, 94.0, 85.0),
+        (Other, With, 71.5, 78.0),
+        (Indirect, With, 61.0, 70.0),
+        (Recent, With, 88.0, 93.0),
         (Tuning, Without, 82.0, 78.0),
         (HeldOut, Without, 82.0, 72.0),
         (Other, Without, 66.0, 67.0),
         (Indirect, Without, 43.0, 52.0),
+        (Recent, Without, 82.0, 84.0),
     ];
     for (questions, search_words, recall, precision) in reached {
         let of = format!("{questions:?}, {search_words:?} search words");

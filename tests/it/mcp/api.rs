@@ -62,7 +62,7 @@ fn call(home: &Home, token: &str, tool: &str, arguments: Value) -> (String, bool
     (text.to_owned(), result["isError"] == true)
 }
 
-fn done(home: &Home, token: &str, tool: &str, arguments: Value) -> String {
+pub fn done(home: &Home, token: &str, tool: &str, arguments: Value) -> String {
     let (text, is_error) = call(home, token, tool, arguments);
     assert!(!is_error, "{tool}: {text}");
     text

@@ -1,7 +1,7 @@
 //! Servers of the Model Context Protocol, and Hearth as one.
 
 mod agentdojo_peers;
-mod api;
+pub mod api;
 mod client;
 mod conformance_peers;
 mod files;

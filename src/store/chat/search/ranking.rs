@@ -25,7 +25,7 @@ const TITLES_FOUND: usize = 3;
 const TITLE_SHARE: f64 = 0.4;
 /// How little the places at the beginning of two orders differ that are made one, which is
 /// reciprocal rank fusion.
-const RANK: f64 = 10.0;
+const RANK: f64 = 20.0;
 /// Bytes of a message that are compared.
 const MOST_BYTES: usize = 16 * 1024;
 

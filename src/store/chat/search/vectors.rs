@@ -15,13 +15,22 @@ use base::ids::{ConversationId, MessageId};
 /// a place for its own.
 const MODEL_KEY: &str = "message_vectors";
 /// Most messages that have vectors, the newest ones: each question is compared with all of
-/// them. With 256 numbers each they take 15 MB of the database.
+/// them. With 384 numbers each they take 20 MB of the database.
 pub(crate) const MOST_COMPARED: usize = 50_000;
 /// Most messages that one write gives a place, or takes it.
 const AT_ONCE: usize = 1_000;
 /// How far a message stands out that is near, in standard deviations, and most that do.
 const STANDING_OUT: f64 = 1.5;
 const MOST_NEAR: usize = 50;
+
+/// A message and those beside it, which its vector is made of too.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageBetween {
+    /// The message itself.
+    pub id: MessageId,
+    before: Option<MessageId>,
+    after: Option<MessageId>,
+}
 
 impl Search<'_> {
     /// The messages that are near to a vector and seen, the nearest first.
@@ -66,38 +75,43 @@ impl Store {
         &self,
         model: &str,
         most: usize,
-    ) -> Result<Vec<(MessageId, String)>> {
+    ) -> Result<Vec<(MessageBetween, String)>> {
         let key = model.to_owned();
         let is_known = self.look(move |connection| is_of_model(connection, MODEL_KEY, &key))?;
         if !is_known.uncommitted() {
             self.make_places(model)?;
         }
         let passage = |row: &Row<'_>| {
-            let lines: [Option<String>; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
+            let message = MessageBetween {
+                id: row.get(0)?,
+                before: row.get(1)?,
+                after: row.get(2)?,
+            };
+            let lines: [Option<String>; 3] = [row.get(3)?, row.get(4)?, row.get(5)?];
             let lines: Vec<String> = lines.into_iter().flatten().collect();
-            Ok((row.get(0)?, lines.join("\n")))
+            Ok((message, lines.join("\n")))
         };
         let found =
             self.look(move |connection| rows(connection, WITHOUT, params![most as i64], passage));
         Ok(found?.uncommitted())
     }
 
-    /// Stores vectors of this model. Those of messages that were deleted in the meantime, and
-    /// of a model that no longer is the one in use, are not stored.
+    /// Stores vectors of this model. Those of messages that were deleted in the meantime or have
+    /// others beside them now, and of a model that no longer is the one in use, are not stored.
     ///
     /// # Errors
     /// `server_error` when the commit failed.
     pub fn keep_message_vectors(
         &self,
         model: &str,
-        vectors: Vec<(MessageId, Vector)>,
+        vectors: Vec<(MessageBetween, Vector)>,
     ) -> Result<()> {
         let model = model.to_owned();
         self.write(move |write| {
             if is_of_model(write.connection, MODEL_KEY, &model)? {
                 for (message, vector) in &vectors {
-                    let sql = "UPDATE message_vectors SET vector = ?2 WHERE message_id = ?1";
-                    write.execute(sql, params![message, vector.to_bytes()])?;
+                    let MessageBetween { id, before, after } = message;
+                    write.execute(KEEP, params![id, before, after, vector.to_bytes()])?;
                 }
             }
             Ok(())
@@ -144,43 +158,41 @@ const NEWEST: &str = "SELECT message_id, conversation_id, vector FROM message_ve
 
 const IS_WAITING: &str = "SELECT 1 FROM message_vectors WHERE vector IS NULL LIMIT 1";
 
-macro_rules! line {
-    ($message:literal, $characters:literal) => {
-        concat!(
-            "ifnull(",
-            $message,
-            ".speaker || ': ', '') || substr(",
-            $message,
-            ".content, 1, ",
-            $characters,
-            ")"
-        )
-    };
-}
-
+/// The message before or after `m` in its conversation.
 macro_rules! beside {
-    ($condition:literal) => {
+    ($end:literal, $order:literal) => {
         concat!(
             "(SELECT ",
-            line!("b", 300),
-            " FROM messages b
-              WHERE b.conversation_id = m.conversation_id AND b.hidden_with IS NULL AND ",
-            $condition,
-            " LIMIT 1)"
+            $end,
+            "(id) FROM messages WHERE conversation_id = m.conversation_id
+               AND hidden_with IS NULL AND id ",
+            $order,
+            " m.id)"
         )
     };
 }
 
 const WITHOUT: &str = concat!(
-    "SELECT m.id, ",
-    beside!("b.id < m.id ORDER BY b.id DESC"),
-    ", ",
-    line!("m", 1000),
-    ", ",
-    beside!("b.id > m.id ORDER BY b.id"),
-    " FROM message_vectors v INDEXED BY message_vectors_to_make
-      CROSS JOIN messages m ON m.id = v.message_id
-      WHERE v.vector IS NULL ORDER BY v.message_id DESC LIMIT ?1"
+    "SELECT m.id, b.id, a.id,
+         ifnull(b.speaker || ': ', '') || substr(b.content, 1, 300),
+         ifnull(m.speaker || ': ', '') || substr(m.content, 1, 1000),
+         ifnull(a.speaker || ': ', '') || substr(a.content, 1, 300)
+     FROM message_vectors v INDEXED BY message_vectors_to_make
+     CROSS JOIN messages m ON m.id = v.message_id
+     LEFT JOIN messages b ON b.id = ",
+    beside!("max", "<"),
+    " LEFT JOIN messages a ON a.id = ",
+    beside!("min", ">"),
+    " WHERE v.vector IS NULL ORDER BY v.message_id DESC LIMIT ?1"
+);
+
+const KEEP: &str = concat!(
+    "UPDATE message_vectors SET vector = ?4 WHERE message_id = ?1 AND EXISTS
+     (SELECT 1 FROM messages m WHERE m.id = ?1 AND ?2 IS ",
+    beside!("max", "<"),
+    " AND ?3 IS ",
+    beside!("min", ">"),
+    ")"
 );
 
 const MAKE_PLACES: &str = "INSERT OR IGNORE INTO message_vectors (message_id, conversation_id)

@@ -41,9 +41,9 @@ const LEAST_MEMORIES: usize = 50;
 /// The least score of a memory that is worth showing: one rare word of a short
 /// message, or several of a longer one.
 const FLOOR: f64 = 0.3;
-/// The same of a memory with search words that shares one word of its text and none of
-/// those: it may stand there by the way.
-const LONE_FLOOR: f64 = 0.5;
+/// The same of a memory with search words that shares one term of several: if it were meant, more
+/// of its words would probably be among them.
+const LONE_FLOOR: f64 = 0.55;
 /// The share of the best score that a memory needs besides.
 const SHARE_OF_BEST: f64 = 0.7;
 /// How many memories are few and very many, and how much more of both a match needs among very
@@ -352,16 +352,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// How much a memory has of each term that is asked, and whether that is all of its
-    /// text; none if it has nothing.
-    fn shared(&self, place: usize) -> Option<(Vec<f64>, bool)> {
-        let memory = &self.vocabulary.memories[place];
+    /// How much a memory has of each term that is asked; none if it has nothing.
+    fn shared(&self, place: usize) -> Option<Vec<f64>> {
         let mut shared = Vec::new();
-        let mut is_of_text = true;
-        for (number, (term, weight)) in memory.terms.iter().enumerate() {
+        for (term, weight) in &self.vocabulary.memories[place].terms {
             for (asked, likeness) in &self.like[*term as usize] {
                 shared.resize(self.asked.len(), 0.0);
-                is_of_text &= number < memory.text_terms as usize;
                 shared[*asked] = f64::max(shared[*asked], f64::from(*weight) * likeness);
             }
         }
@@ -374,17 +370,17 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        (!shared.is_empty()).then_some((shared, is_of_text))
+        (!shared.is_empty()).then_some(shared)
     }
 
     /// The memories that share something, with their scores, unordered.
     fn matches(&self) -> Vec<Match> {
         let found = self.seen.iter();
         let found = found.filter_map(|place| Some((*place, self.shared(*place)?)));
-        let found: Vec<(usize, (Vec<f64>, bool))> = found.collect();
+        let found: Vec<(usize, Vec<f64>)> = found.collect();
         let is_subject = self.asked_subjects();
         let weights = self.asked.iter().enumerate().map(|(number, term)| {
-            let having = found.iter().filter(|(_, (shared, _))| shared[number] > 0.0);
+            let having = found.iter().filter(|(_, shared)| shared[number] > 0.0);
             let weight = match term.kind {
                 Kind::Word if is_subject[number] => HINT,
                 Kind::Topic(_) => HINT,
@@ -395,7 +391,7 @@ impl<'a> Search<'a> {
         let weights: Vec<f64> = weights.collect();
         // What nobody asked about in many words counts more; as of half a word at least.
         let all = weights.iter().sum::<f64>().max(0.5).cbrt();
-        let scores = found.iter().map(|(place, (shared, _))| {
+        let scores = found.iter().map(|(place, shared)| {
             let is_asked = |number: usize| is_subject[number] && shared[number] > 0.0;
             let is_of_other = self.choice == Choice::Relevant
                 && is_subject.contains(&true)
@@ -413,27 +409,24 @@ impl<'a> Search<'a> {
         let share_of_many = (self.seen.len() as f64 / FEW).ln() / (VERY_MANY / FEW).ln();
         let chance = CHANCE * share_of_many.clamp(0.0, 1.0);
         let least = (FLOOR + chance).max((SHARE_OF_BEST + chance) * best);
-        let matches = found
-            .iter()
-            .zip(scores)
-            .map(|((place, (shared, is_of_text)), score)| {
-                let is_lone = *is_of_text
-                    && self.vocabulary.memories[*place].has_search_words()
-                    && shared.iter().filter(|shared| **shared > 0.0).count() == 1;
-                let floor = if is_lone {
-                    LONE_FLOOR.max(least)
-                } else {
-                    least
-                };
-                let is_chance = chance > 0.0 && self.is_foreign(*place, shared);
-                let fits = !self.is_general && !is_chance;
-                let is_relevant = fits && (score >= floor || self.is_wanted(*place));
-                Match {
-                    place: *place,
-                    score,
-                    is_kept: self.choice == Choice::Any || is_relevant,
-                }
-            });
+        let matches = found.iter().zip(scores).map(|((place, shared), score)| {
+            let is_lone = shared.len() > 1
+                && self.vocabulary.memories[*place].has_search_words()
+                && shared.iter().filter(|shared| **shared > 0.0).count() == 1;
+            let floor = if is_lone {
+                LONE_FLOOR.max(least)
+            } else {
+                least
+            };
+            let is_chance = chance > 0.0 && self.is_foreign(*place, shared);
+            let fits = !self.is_general && !is_chance;
+            let is_relevant = fits && (score >= floor || self.is_wanted(*place));
+            Match {
+                place: *place,
+                score,
+                is_kept: self.choice == Choice::Any || is_relevant,
+            }
+        });
         matches.collect()
     }
 

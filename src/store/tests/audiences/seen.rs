@@ -21,7 +21,9 @@ fn everybody_sees_their_own_part_of_everything() {
             .position(|made| made.0.as_i64() == number(store, &sql));
         towards(of.unwrap() % 8)
     };
-    let made = waiting.iter().map(|(id, _)| (*id, direction(*id)));
+    let made = waiting
+        .iter()
+        .map(|(message, _)| (*message, direction(message.id)));
     store.keep_message_vectors("one", made.collect()).unwrap();
     for line in lines(SEEN) {
         let [who, seen] = line[..] else {
