@@ -11,7 +11,7 @@ const PAGE = 50;
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
  * `turn` (the turn), `sent` (a message being sent changed), `reload`
- * (everything may have changed), `changed` {id} (a conversation must be read anew), `deleted` {id, why}, `config`, `delivery` and `list`.
+ * (everything may have changed), `changed` {id} (a conversation must be read anew), `deleted` {id, why}, `config`, `delivery`, `list` and `names`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
@@ -107,6 +107,7 @@ export class Household extends EventTarget {
     const { people } = await this.read("list_people");
     names.clear();
     for (const one of people) names.set(one.name, one.display_name);
+    this.#emit("names");
   }
 
   async loadConversations() {
@@ -398,6 +399,8 @@ export class Household extends EventTarget {
         return this.#emit("calendar", event);
       case "skill.updated":
         return this.#emit("skill", event);
+      case "names.updated":
+        return this.nameThem().catch(() => {});
       case "people.updated":
         return this.#emit("people", event);
       case "delivery.updated":
@@ -468,8 +471,9 @@ export class Household extends EventTarget {
     // A failed turn reports itself to everybody, and here in the person's own language.
     if (turn) {
       turn.said = error.message;
+      turn.key = error.key;
       if (turn.error && turn.error !== turn.said) this.#emit("turn", Object.assign(turn, { error: turn.said }));
-    } else if (!message.turn) message.error = error.message;
+    } else if (!message.turn) message.error = error;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
     this.#emit("sent", message);
   }

@@ -1,8 +1,10 @@
 // The tools, their sources and permissions, and the skills.
 
 import { h, options, complain, rowList, toast } from "./dom.js";
+import { ownerLines } from "./forms.js";
 import { changes } from "./list.js";
 import { pieces, say } from "./more.js";
+import { serversCard } from "./status.js";
 
 const CHOICES = [["", say("common.default")], ...["ask", "allow", "deny"].map((mode) => [mode, say(`settings.mode.${mode}`)])];
 
@@ -23,10 +25,12 @@ export async function show(household) {
   return { element: page, close: watch("config", "skill") };
 
   async function draw() {
-    const [{ tools }, config, { skills }] = await Promise.all([
+    const [{ tools }, config, { skills }, { mcp_servers: servers = [] }] = await Promise.all([
       household.request("list_tools"), household.request("get_config"),
       household.isGuest ? { skills: [] } : household.request("list_skills"),
+      household.isAdmin ? household.request("server_info") : {},
     ]);
+    const failing = servers.filter((one) => one.problem);
     const overrides = config.tool_permissions;
     rows.replaceChildren(...tools.map((tool) => row(tool, overrides)));
     page.replaceChildren(
@@ -34,9 +38,10 @@ export async function show(household) {
         household.isAdmin && [" ", h("a", { href: "#/settings" }, say("tools.change_mode"))]),
       ...(tools.some((tool) => tool.is_left_out)
         ? [h("p.quiet", say("tools.left_out"))] : []),
+      ...(failing.length ? [serversCard(failing)] : []),
       tools.length ? rows : h("p", say("tools.none")),
       adding,
-      ...(skills.length || household.isAdmin ? [h("h2", say("tools.skills")), h("p.quiet", pieces("tools.skills_help", { command: h("code", "hearth skill add DIR") })), rowList(skills.map(skill))] : []));
+      ...(skills.length || household.isAdmin ? [h("h2", say("tools.skills")), h("p.quiet", say("tools.skills_help")), rowList(skills.map(skill)), ...(household.isAdmin ? ownerLines(say("tools.skills_owner"), "hearth skill add ./skill") : [])] : []));
   }
 
   /** Offers the catalogue, which is loaded when somebody wants it. */
