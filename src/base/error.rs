@@ -227,6 +227,12 @@ impl Error {
         &self.0.said
     }
 
+    /// The key of its sentence in the file of words, where it has one: the same in every
+    /// language.
+    pub fn key(&self) -> Option<&str> {
+        self.0.said.key()
+    }
+
     /// The same error with the detail that [`Error::server`] hides from clients: for those who
     /// run the server, and for commands, which write no log.
     #[must_use]

@@ -438,6 +438,14 @@ impl Config {
         if role < UserRole::Admin && self.person(name).is_some_and(Person::is_limited) {
             fields.insert("models".to_owned(), Value::Array(Vec::new()));
         }
+        // Which servers they are is for those who set them.
+        if role < UserRole::Admin
+            && let Some(Value::Object(voice)) = fields.get_mut("voice")
+        {
+            voice
+                .values_mut()
+                .for_each(|one| *one = json!(!one.is_null()));
+        }
         if role < UserRole::User
             && let Some(Value::Array(channels)) = fields.get_mut("channels")
         {

@@ -14,11 +14,11 @@ section! {
     #[derive(Clone, Debug, Serialize)]
     pub struct Backup {
         /// Nightly backups to keep; 0 turns them off. A missed backup is made after the next start.
-        pub keep: usize = integer(0..=1_000).or(7);
+        pub keep: usize = integer(0..=1_000).or(7), writable;
         /// Where to store them, preferably on another disk.
         pub directory: Option<PathBuf> = DIRECTORY.optional("`backups` in the data directory");
         /// When to make them: the local time of day.
-        pub at: TimeOfDay = TIME.or(TimeOfDay { hour: 3, minute: 30 });
+        pub at: TimeOfDay = TIME.or(TimeOfDay { hour: 3, minute: 30 }), writable;
         /// The key that they are encrypted to, so that only the file of its secret key reads them: `hearth backup --new-key FILE` makes both.
         pub encrypt_to: Option<PublicKey> = PUBLIC_KEY.optional("not encrypted");
     }

@@ -34,7 +34,7 @@ section! {
             .or(PUSH_SERVICES.map(str::to_owned).to_vec());
         /// Where a push service reaches you if your messages cause it trouble. It receives this with
         /// each; Apple's wants an address that exists.
-        pub push_contact: String = CONTACT.or("mailto:hearth@example.com".to_owned());
+        pub push_contact: String = CONTACT.or("mailto:hearth@example.com".to_owned()), writable;
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
         let is_shown = |key: &str| key.parse::<KeyPath>().unwrap().find(&shown).is_some();
         for doc in documentation() {
             // What has a name of the owner's choice is not there, nor what is in a section that
-            // is absent. Of `voice` only whether it is set is shown.
+            // is absent.
             let is_inside = doc.key.contains("NAME") || doc.key.contains('[');
             let sections = ["channels.", "voice.", "memory.embeddings."];
             if is_inside || sections.iter().any(|section| doc.key.starts_with(section)) {

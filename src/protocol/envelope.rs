@@ -59,6 +59,8 @@ struct Failure<'a> {
     error: &'a str,
     code: Code,
     #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u32>,
 }
 
@@ -78,6 +80,7 @@ pub fn failure(id: Option<&RequestId>, error: &Error) -> String {
         id,
         error: error.message(),
         code: error.code(),
+        key: error.key(),
         retry_after: error.retry_after(),
     })
 }
@@ -160,6 +163,14 @@ mod tests {
                 &Error::rate_limited("slow down", 2)
             ),
             r#"{"status":"error","id":7,"error":"slow down","code":"rate_limited","retry_after":2}"#,
+        );
+        // What has words in every language names them.
+        assert_eq!(
+            failure(
+                None,
+                &Error::worded(Code::RateLimited, "error.sign_ins", &[])
+            ),
+            r#"{"status":"error","error":"too many people sign in at once; try again","code":"rate_limited","key":"error.sign_ins"}"#,
         );
     }
 

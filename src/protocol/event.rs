@@ -329,6 +329,9 @@ events! {
         name: String,
     },
 
+    /// Somebody is called otherwise: `list_people` tells how.
+    "names.updated" NamesUpdated [Kept],
+
     /// People, their API tokens or invitations changed: list them anew.
     "people.updated" PeopleUpdated [Kept AdminOnly],
 

@@ -50,7 +50,7 @@ fn every_page_opens_on_a_cold_load_for_every_role() {
                 !is_open,
                 "{opened} for {name}: {text}"
             );
-            let problem = page.evaluate("document.querySelector('.page .problem[role=alert]')");
+            let problem = page.evaluate("document.querySelector('.page > .failure')");
             assert!(problem.is_null(), "{opened} for {name}: {text}");
         }
         check(&page, &home);
@@ -332,29 +332,6 @@ fn members_have_few_ways_and_admins_manage_beside_them() {
         }
         check(&page, &home);
     }
-}
-
-#[test]
-#[ignore = "needs Chromium: make test-browser"]
-fn a_failure_says_what_to_do_or_who_can_help() {
-    let model = Model::start(|_, _| Act::error(401, "", "no such key"));
-    let home = Home::start(model.config());
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in_as(&mut page, &home, "user");
-    page.until("document.querySelector('.composer textarea:enabled')");
-    say(&mut page, "hello");
-    page.until("document.querySelector('.failure p')?.textContent === 'That does not work right now. Try again later, or ask admin.'");
-    page.reload();
-    page.until("document.querySelector('.failure p')?.textContent.endsWith('or ask admin.')");
-    check(&page, &home);
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    say(&mut page, "hello");
-    page.until("document.querySelector('.failure p')?.textContent.includes('API key')");
-    page.evaluate("[...document.querySelectorAll('.failure button')].find((one) => one.textContent === 'Open the settings').click()");
-    page.until("document.querySelector('.place').dataset.page === 'settings'");
-    check(&page, &home);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use support::eventually;
 use support::home::Home;
 use support::model::Model;
 use support::receiver::Receiver;
+use support::voice::VoiceServer;
 
 /// Presses the button with this text.
 pub fn press(page: &mut Page, text: &str) {
@@ -51,6 +52,14 @@ fn open(page: &mut Page, selector: &str) {
 pub fn send(page: &mut Page) {
     page.click("dialog [type=submit]");
     page.until("!document.querySelector('dialog')");
+}
+
+/// Saves the form whose text begins so.
+pub fn save(page: &mut Page, text: &str) {
+    page.evaluate(&format!(
+        "[...document.querySelectorAll('.page form button')].find((one) => one.form.textContent.startsWith({})).click()",
+        json!(text)
+    ));
 }
 
 fn rows(text: &str) -> String {
@@ -367,8 +376,7 @@ fn an_admin_keeps_the_household_going() {
     );
     page.until(&rows("hearth-nightly-"));
     write(&mut page, "Days", "400");
-    let saves = "[...document.querySelectorAll('.page form button')].find((one) => one.form.textContent.startsWith('Days'))";
-    page.evaluate(&format!("{saves}.click()"));
+    save(&mut page, "Days");
     page.until("document.querySelector('dialog h2')?.textContent === 'Delete what is older than 400 days?'");
     page.click("dialog .danger");
     let config = || home.admin().ask(json!({ "type": "get_config" }));
@@ -376,23 +384,60 @@ fn an_admin_keeps_the_household_going() {
         (config()["retention"]["conversations_days"] == 400).then_some(())
     });
     write(&mut page, "Time zone", "Europe/Lisbon");
-    page.evaluate("[...document.querySelectorAll('.page form button')].find((one) => one.form.textContent.startsWith('Time zone')).click()");
+    save(&mut page, "Time zone");
     eventually("the zone is another", || {
         (config()["time_zone"] == "Europe/Lisbon").then_some(())
     });
-    write(
-        &mut page,
-        "Address of the server",
-        "http://127.0.0.1:8000/v1",
+    write(&mut page, "How many are kept", "14");
+    write(&mut page, "When they are made each night", "04:15");
+    save(&mut page, "How many");
+    eventually("backups are kept so", || {
+        let backup = &config()["backup"];
+        (backup["keep"] == 14 && backup["at"] == "04:15").then_some(())
+    });
+    write(&mut page, "Your e-mail address", "ada@example.org");
+    save(&mut page, "Your e-mail");
+    eventually("push services reach somebody", || {
+        (config()["notifications"]["push_contact"] == "mailto:ada@example.org").then_some(())
+    });
+    // Speech into text and back, tried.
+    let server = VoiceServer::hearing("This is how I sound.");
+    for (summary, more, value) in [
+        ("Speech into text", "Language", "nb"),
+        ("Text into speech", "Voice", "bella"),
+    ] {
+        page.evaluate(&format!("[...document.querySelectorAll('.page details')].map((one) => {{ one.open = one.textContent.startsWith('{summary}'); }})"));
+        write(&mut page, "Address of the server", &server.url());
+        write(&mut page, more, value);
+        write(&mut page, "API key", "sk-speaks");
+        page.evaluate("document.querySelector('.page details[open] form button').click()");
+        page.until(&format!("[...document.querySelectorAll('.page details[open]')].some((one) => one.textContent.startsWith('{summary}') && one.querySelector('[type=password]').placeholder.startsWith('A key is set'))"));
+    }
+    press(&mut page, "Hear it");
+    page.until("[...document.querySelectorAll('.page [role=status]')].some((one) => one.textContent.endsWith('understood as: This is how I sound.'))");
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|one| one.head.contains("sk-speaks"))
     );
-    page.until("[...document.querySelectorAll('.code pre')].some((one) => one.textContent === 'hearth config set voice.transcription.url http://127.0.0.1:8000/v1\\nhearth config set voice.speech.url http://127.0.0.1:8000/v1')");
+    let voice = config()["voice"].clone();
+    assert_eq!(voice["speech"]["voice"], "bella");
+    assert_eq!(voice["transcription"]["language"], "nb");
     look(&mut page, "upkeep");
+    // The key is for this address, and goes with it.
+    page.evaluate("[...document.querySelectorAll('.page details')].map((one) => { one.open = one.textContent.startsWith('Text into'); })");
+    write(&mut page, "Address of the server", "http://127.0.0.1:9/v1");
+    page.evaluate("document.querySelector('.page details[open] form button').click()");
+    eventually("the key is gone", || {
+        (config()["voice"]["speech"]["api_key_set"] == false).then_some(())
+    });
     check(&page, &home);
 }
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
-fn a_webhook_account_is_tried_and_the_line_for_another_is_written() {
+fn a_webhook_account_is_tried_added_and_removed() {
     let receiver = Receiver::start();
     let model = Model::saying("It works.");
     let mut config = model.config();
@@ -419,60 +464,34 @@ fn a_webhook_account_is_tried_and_the_line_for_another_is_written() {
     page.until("document.querySelector('dialog .problem:not([role])')?.textContent.startsWith('The reply could not be delivered: ')");
     look(&mut page, "webhook-test");
     press(&mut page, "Close");
-    write(&mut page, "Name", "my bell");
-    write(
-        &mut page,
-        "Address for the replies",
-        "http://bell.lan/reply?a=1&b=2",
-    );
-    page.until("document.querySelector('.card .code pre').textContent === \"hearth webhook add 'my bell' --url 'http://bell.lan/reply?a=1&b=2'\"");
-    check(&page, &home);
-}
-
-#[test]
-#[ignore = "needs Chromium: make test-browser"]
-fn errors_lead_an_admin_to_what_is_to_be_done() {
-    let home = Home::start(json!({ "backup": { "keep": 0 } }));
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    go(&mut page, "upkeep");
-    press(&mut page, "Back up now");
-    page.until("document.querySelector('.toast button')?.textContent === 'Copy the line to type'");
-    // Elsewhere a button goes to the page, and the last errors name it, too.
-    page.evaluate("import(document.querySelector('script[type=module]').src.replace('app.js', 'dom.js')).then(({ complain }) => complain(Object.assign(new Error('The calendar cannot be read.'), { request: 'today', code: 'server_error' })))");
-    page.until("document.querySelector('.toast button')?.textContent === 'Open the calendars'");
-    page.click(".toast button");
-    page.until("document.querySelector('.place').dataset.page === 'calendars'");
-    go(&mut page, "status");
-    page.until("document.querySelector('.page').textContent.includes('What went wrong')");
-    look(&mut page, "status-errors");
-    check(&page, &home);
-}
-
-#[test]
-#[ignore = "needs Chromium: make test-browser"]
-fn models_to_choose_from_are_ticked_among_those_of_the_server() {
-    let folder = support::home::TemporaryDirectory::new();
-    std::fs::create_dir(folder.path().join("v1")).unwrap();
-    let list = json!({ "data": [{ "id": "small" }, { "id": "large" }] });
-    std::fs::write(folder.path().join("v1/models"), list.to_string()).unwrap();
-    let files = super::files::Files::serve(folder.path().to_owned());
-    let url = format!("http://{}/hearth/v1", files.address);
-    let home = Home::start(json!({
-        "provider": "openai-compatible", "base_url": url, "model": "small",
-    }));
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    go(&mut page, "settings");
-    press(&mut page, "Test the connection");
-    page.click(".persons [value=large]");
-    look(&mut page, "models");
-    press(&mut page, "Save the choice");
-    let models = || home.admin().ask(json!({ "type": "get_config" }))["models"].clone();
-    eventually("they may be chosen", || {
-        (models() == json!(["large"])).then_some(())
-    });
+    begin(&mut page, "Add an account");
+    write(&mut page, "Name", "bell");
+    write(&mut page, "Address for the replies", &receiver.url());
+    page.click("dialog [name=accept][value=get]");
+    page.click("dialog [name=audience][value=people]");
+    page.click("dialog [name=person][value=user]");
+    look(&mut page, "webhook-form");
+    page.click("dialog [type=submit]");
+    page.until("document.querySelector('dialog h2')?.textContent === 'bell is added'");
+    let shown = page
+        .evaluate("[...document.querySelectorAll('dialog code')].map((one) => one.textContent)");
+    let (url, secret) = (shown[0].as_str().unwrap(), shown[1].as_str().unwrap());
+    assert_eq!(url, format!("http://{}/webhook/bell", home.address()));
+    let headers = [("x-service-secret", secret)];
+    let body = json!({ "message": "Somebody is there." });
+    let sent = support::http::post(home.address(), "/webhook/bell", &headers, &body);
+    assert_eq!(sent.status, 202);
+    assert_eq!(receiver.wait_for(2)[1].body["message"], "It works.");
+    press(&mut page, "Close");
+    page.until("document.querySelector('[aria-label=\"Remove: bell\"]')");
+    let accounts = home.admin().ask(json!({ "type": "list_webhook_accounts" }));
+    let bell = &accounts["accounts"][2];
+    assert_eq!(bell["audience"], json!(["admin", "user"]));
+    assert_eq!(bell["accept"], json!(["json", "get"]));
+    page.click("[aria-label='Remove: bell']");
+    page.click("dialog .danger");
+    page.until("!document.querySelector('[aria-label=\"Remove: bell\"]')");
+    let sent = support::http::post(home.address(), "/webhook/bell", &headers, &body);
+    assert_eq!(sent.status, 404);
     check(&page, &home);
 }

@@ -11,6 +11,7 @@ mod below;
 mod catalogue;
 mod chromium;
 mod elsewhere;
+mod errors;
 mod everyday;
 mod exporting;
 mod files;

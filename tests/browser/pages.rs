@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::chromium::{Chromium, Page};
 use super::files::Files;
+use super::forms::press;
 use super::{check, say, sign_in, until_last_reply};
 use support::home::{Home, TemporaryDirectory};
 use support::http::post;
@@ -145,6 +146,15 @@ fn people_and_tokens_come_and_go() {
     page.click("dialog button[type=submit]");
     page.until(&format!("!({})", rows(1, "display")));
     assert_eq!(display.next(), Err(support::client::End::Code(1008)));
+    // What goes with a person is said before.
+    home.websocket(&home.tokens.user)
+        .ask(json!({ "type": "add_memory", "content": "the bins go out on Monday" }));
+    page.click("[aria-label='Remove user']");
+    page.until(
+        "document.querySelector('dialog p')?.textContent === 'Deleted for good: Memories (1) and Tokens (1).'",
+    );
+    page.click("dialog .plain");
+    page.until("!document.querySelector('dialog')");
     // The last admin stays, and the page says so.
     page.click("[aria-label='Remove admin']");
     page.click("dialog button[type=submit]");
@@ -335,7 +345,13 @@ fn the_connection_is_tested_and_the_models_are_listed() {
         page.evaluate("[...document.querySelectorAll('label:not([hidden]) select option')].map((one) => one.value).filter((one) => ['small', 'large'].includes(one))"),
         json!(["small", "large"])
     );
+    page.click(".persons [value=large]");
     look(&mut page, "settings-tested");
+    press(&mut page, "Save the choice");
+    let models = || home.admin().ask(json!({ "type": "get_config" }))["models"].clone();
+    support::eventually("they may be chosen", || {
+        (models() == json!(["large"])).then_some(())
+    });
     // Nobody listens there: it is said so, and nothing is saved by the test.
     let away = format!("http://127.0.0.1:{}/v1", support::program::free_port());
     page.fill("[type=url]", &away);

@@ -168,7 +168,10 @@ impl Zone {
             ("day", &local.day().to_string()),
             ("month", &words.word(&format!("month.{}", local.month()))),
             ("year", &local.year().to_string()),
-            ("time", &format!("{:02}:{:02}", local.hour(), local.minute())),
+            (
+                "time",
+                &format!("{:02}:{:02}", local.hour(), local.minute()),
+            ),
         ];
         words.say(key, &fields)
     }

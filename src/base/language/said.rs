@@ -40,6 +40,14 @@ impl Said {
         self
     }
 
+    /// Its key, where it has one.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Said::Plain(_) => None,
+            Said::Keyed(key, _) => Some(key),
+        }
+    }
+
     /// As a person reads it: without ids, which end their sentence.
     pub fn in_words(&self, words: Words) -> String {
         let said = self.say(words, false);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{API_KEY, Settings};
-use crate::config::Config;
+use crate::config::{Config, documentation};
 use crate::declaration::Declared;
 use crate::document::{Document, to_text};
 use crate::file;
@@ -58,7 +58,7 @@ impl Settings {
     /// Validates all of `changes` against the writable fields, then writes all
     /// or nothing (temporary file, fsync, rename) and applies them; `null` resets a
     /// field to its default. Edits made to the file by hand are kept, and apply too.
-    /// Returns the names written, in the order given, and `api_key` if it was removed
+    /// Returns the names written, in the order given, and each API key that was removed
     /// because it belongs to another address.
     ///
     /// # Errors
@@ -66,7 +66,6 @@ impl Settings {
     /// field; `server_error` when the file cannot be read or written.
     pub fn update(&self, changes: &Map<String, Value>) -> Result<Vec<String>> {
         let removed = self.change(changes, true)?.made;
-        let removed = removed.then(|| API_KEY.to_owned());
         Ok(changes.keys().cloned().chain(removed).collect())
     }
 
@@ -78,20 +77,30 @@ impl Settings {
         self.change(changes, false).map(|edit| edit.after)
     }
 
-    /// Returns whether the API key was removed.
-    fn change(&self, changes: &Map<String, Value>, saves: bool) -> Result<Edit<bool>> {
+    /// Returns the paths of the API keys that were removed.
+    fn change(&self, changes: &Map<String, Value>, saves: bool) -> Result<Edit<Vec<String>>> {
         let refused: Vec<String> = changes
             .iter()
             .filter_map(|(key, value)| refusal(key, value))
             .collect();
         let put = |members: &mut Value| {
             let before = members.clone();
+            let mut removed = Vec::new();
+            let mut changed: Vec<KeyPath> = Vec::new();
             for (key, value) in changes {
                 if refusal(key, value).is_none() {
-                    KeyPath::top().key(key).put(members, value.clone())?;
+                    let path: KeyPath = key.parse()?;
+                    path.put(members, value.clone())?;
+                    changed.push(path);
                 }
             }
-            Ok(!changes.contains_key(API_KEY) && remove_foreign_key(&before, members))
+            for path in &changed {
+                let key = path.parent().unwrap_or_default().key(API_KEY);
+                if !changed.contains(&key) {
+                    removed.extend(remove_foreign_key(path, &before, members));
+                }
+            }
+            Ok(removed)
         };
         self.edit_unless(refused, put, saves, false)
     }
@@ -143,12 +152,7 @@ impl Settings {
             if !path.names("accounts") {
                 keep_accounts(key, &before, members)?;
             }
-            let model = path.parent().unwrap_or_default();
-            let removed = match (model.find(&before), model.find_mut(members)) {
-                (Some(before), Some(after)) => remove_foreign_key(before, after),
-                _ => false,
-            };
-            Ok(removed.then(|| model.key(API_KEY).to_string()))
+            Ok(remove_foreign_key(&path, &before, members))
         })
     }
 
@@ -330,24 +334,25 @@ fn unsaved(target: &Path, error: &io::Error) -> Error {
     )
 }
 
-/// Removes the API key of `after`, the file or an entry of `fallback`, if it was given
-/// for the address that `before` has: who may change an address must not learn the
-/// key by that. Returns whether it did.
-fn remove_foreign_key(before: &Value, after: &mut Value) -> bool {
-    let key = |model: &Value| model.get(API_KEY).filter(|key| !key.is_null()).cloned();
+/// Removes the API key beside the setting at `path` if it was given for the address that
+/// the file had before: who may change an address must not learn the key by that. Returns its
+/// path if so.
+fn remove_foreign_key(path: &KeyPath, before: &Value, after: &mut Value) -> Option<String> {
+    let place = path.parent()?;
+    let (before, after) = (place.find(before)?, place.find_mut(after)?);
+    let key = |server: &Value| server.get(API_KEY).filter(|key| !key.is_null()).cloned();
     let is_moved = address(before).is_some_and(|from| address(after) != Some(from));
     let is_foreign = is_moved && key(before).is_some() && key(before) == key(after);
-    if let (true, Some(members)) = (is_foreign, after.as_object_mut()) {
-        members.shift_remove(API_KEY);
-    }
-    is_foreign
+    let members = after.as_object_mut().filter(|_| is_foreign)?;
+    members.shift_remove(API_KEY);
+    Some(place.key(API_KEY).to_string())
 }
 
-/// Scheme, host and port of a model's provider.
-fn address(model: &Value) -> Option<String> {
-    let text = |key: &str| model.get(key).and_then(Value::as_str);
+/// Scheme, host and port of a model's provider, or of a server of speech.
+fn address(server: &Value) -> Option<String> {
+    let text = |key: &str| server.get(key).and_then(Value::as_str);
     let preset = || text("provider").and_then(Preset::of)?.base_url;
-    let url = text("base_url").or_else(preset)?;
+    let url = text("base_url").or(text("url")).or_else(preset)?;
     let parsed = Url::parse(url);
     Some(parsed.map_or_else(
         |_| url.to_owned(),
@@ -355,13 +360,13 @@ fn address(model: &Value) -> Option<String> {
     ))
 }
 
-/// Why a client may not write a field, if so.
+/// Why a client may not write a setting, if so.
 fn refusal(key: &str, value: &Value) -> Option<String> {
-    let settings = || Config::KEYS.iter();
-    match settings().find(|setting| setting.name == key) {
+    let settings = documentation();
+    match settings.iter().find(|setting| setting.key == key) {
         None => {
-            let writable = settings().filter(|setting| setting.writable);
-            let hint = suggestion(key, writable.map(|setting| setting.name));
+            let writable = settings.iter().filter(|setting| setting.writable);
+            let hint = suggestion(key, writable.map(|setting| setting.key.as_str()));
             Some(format!("there is no setting {key:?}{hint}"))
         }
         Some(setting) if !setting.writable => Some(format!(

@@ -367,8 +367,21 @@ fn every_setting_is_documented() {
             "permission_mode",
             "tool_permissions",
             "people",
+            "notifications.push_contact",
             "privacy",
             "time_zone",
+            "voice.transcription",
+            "voice.transcription.url",
+            "voice.transcription.api_key",
+            "voice.transcription.model",
+            "voice.transcription.language",
+            "voice.speech",
+            "voice.speech.url",
+            "voice.speech.api_key",
+            "voice.speech.model",
+            "voice.speech.voice",
+            "backup.keep",
+            "backup.at",
             "retention"
         ]
     );

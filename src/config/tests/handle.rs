@@ -598,3 +598,29 @@ fn what_the_environment_lacks_has_its_default_and_is_named_where_it_is_used() {
         "{problems}"
     );
 }
+
+#[test]
+fn a_server_of_speech_keeps_its_key_to_itself() {
+    let directory = Directory::default();
+    let speech = json!({ "url": "http://pi.lan/v1", "api_key": "sk-speaks" });
+    let file = json!({ "voice": { "speech": speech } });
+    let path = directory.write("config.json", &file.to_string());
+    let settings = load(&path);
+    let key = || {
+        let config = settings.current();
+        let speech = config.voice.speech.as_ref().unwrap();
+        speech.api_key.as_ref().map(|key| key.expose().to_owned())
+    };
+    let update = |change: Value| settings.update(&changes(change)).unwrap();
+    update(json!({ "voice.speech.voice": "bella", "voice.speech.url": "http://pi.lan/other" }));
+    assert_eq!(key().as_deref(), Some("sk-speaks"));
+    let moved = json!({ "voice.speech.url": "http://evil.example/v1" });
+    assert_eq!(update(moved), ["voice.speech.url", "voice.speech.api_key"]);
+    assert_eq!(key(), None);
+    update(json!({ "voice.speech.url": "http://a/", "voice.speech.api_key": "sk-new" }));
+    assert_eq!(key().as_deref(), Some("sk-new"));
+    update(json!({ "voice.speech": null }));
+    assert!(settings.current().voice.speech.is_none());
+    let whole = json!({ "voice": { "speech": { "url": "http://a/" } } });
+    settings.update(&changes(whole)).unwrap_err();
+}

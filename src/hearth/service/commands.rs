@@ -233,7 +233,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
         Command::ListOwnTools => service.list_own_tools(),
         Command::ListWebhookAccounts => service.list_webhook_accounts(),
-        Command::AddWebhookAccount(new) => service.add_webhook_account(new),
+        Command::AddWebhookAccount(new) => service.add_webhook_account(new, caller.identity),
         Command::RemoveWebhookAccount(remove) => service.remove_webhook_account(&remove.name),
         Command::TestWebhookAccount(test) => service.test_webhook_account(&test, caller.identity),
         Command::ListAvailableTools => {

@@ -166,6 +166,7 @@ impl Service {
         wanted.map_or(Ok(()), check_display_name)?;
         let named = self.store.set_display_name(person.id, wanted)?;
         log::info!("user {}: display name set by {}", named.name, by.user);
+        self.hub.publish_name(named.id, named.role);
         self.hub.publish_people();
         Ok(json!(self.person(&named)))
     }

@@ -46,7 +46,7 @@ pub(super) fn list_available_tools(words: Words) -> Value {
 
 /// Refuses, for others than the owner, what the configuration would take for a variable of its environment: a client
 /// could have it sent to any address.
-fn refuse_variables(answers: &Answers, role: UserRole) -> Result<()> {
+pub(super) fn refuse_variables(answers: &Answers, role: UserRole) -> Result<()> {
     let names_variable = |value: &Value| value.to_string().contains("${");
     if role < UserRole::Owner && answers.values().any(names_variable) {
         return Err(Error::invalid_request(

@@ -1,7 +1,8 @@
-//! Webhook accounts, as the owner manages them.
+//! Webhook accounts, as admins manage them.
 
 use serde_json::{Value, json};
 
+use super::tools::refuse_variables;
 use super::webhooks::WebhookRequest;
 use super::{Service, views, webhook_sample};
 use base::error::{Error, Result};
@@ -14,6 +15,9 @@ use store::{DeliveryState, Identity, UserRole, Viewer};
 /// The message of a test without one.
 const MESSAGE: &str = "This is a test of the webhook. Answer with one short sentence.";
 
+/// What widens the rights of an account: the owner sets it.
+const RIGHTS: [&str; 3] = ["tools", "tool_permissions", "trusted"];
+
 impl Service {
     pub(super) fn list_webhook_accounts(&self) -> Result<Value> {
         self.settings.check_is_whole("channels")?;
@@ -21,8 +25,20 @@ impl Service {
         Ok(views::records("accounts", config.webhook_accounts()))
     }
 
-    pub(super) fn add_webhook_account(&self, new: AddWebhookAccount) -> Result<Value> {
+    pub(super) fn add_webhook_account(
+        &self,
+        new: AddWebhookAccount,
+        by: &Identity,
+    ) -> Result<Value> {
         let name = &new.name;
+        refuse_variables(&new.account, by.role)?;
+        let is_given =
+            |right: &&&str| by.role < UserRole::Owner && new.account.contains_key(**right);
+        if let Some(right) = RIGHTS.iter().find(is_given) {
+            return Err(Error::unauthorized(format!(
+                "the owner of the machine sets {right:?} of an account: `hearth config set channels.webhook.accounts.{name}.{right} VALUE`"
+            )));
+        }
         if self.settings.account_path(name).is_some() {
             return Err(Error::invalid_request(format!(
                 "account {name:?} exists already; change its settings, or remove it first"

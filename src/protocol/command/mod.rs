@@ -767,8 +767,9 @@ commands! {
         accounts: Vec<record::WebhookAccount>,
     },
 
-    /// Adds a webhook account to the configuration.
-    "add_webhook_account" Owner Any AddWebhookAccount(AddWebhookAccount {
+    /// Adds a webhook account to the configuration. What widens the account's rights (`tools`,
+    /// `tool_permissions`, `trusted`) is for the owner of the machine.
+    "add_webhook_account" Admin Any AddWebhookAccount(AddWebhookAccount {
         /// 1 to 64 characters.
         name: String = Fields::string,
         /// Its settings, as in the file.
@@ -776,7 +777,7 @@ commands! {
     }) -> ConfigChange,
 
     /// Removes a webhook account from the configuration. Its undelivered callbacks are dropped.
-    "remove_webhook_account" Owner Any RemoveWebhookAccount(RemoveWebhookAccount {
+    "remove_webhook_account" Admin Any RemoveWebhookAccount(RemoveWebhookAccount {
         /// As `list_webhook_accounts` has it.
         name: String = Fields::string,
     }) -> {

@@ -13,7 +13,7 @@ use protocol::event::{Event, EventKind, EventName};
 use protocol::record;
 use store::{
     Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Schedule, Turn,
-    TurnState,
+    TurnState, UserRole,
 };
 
 impl Hub {
@@ -267,6 +267,19 @@ impl Hub {
         let name = name.to_owned();
         let kind = EventKind::SkillUpdated { name };
         self.publish(of_household(kind), Recipients::Readers(Readers::Household));
+    }
+
+    /// That this person is called otherwise: to the household, and to the person, who may be a
+    /// guest.
+    pub fn publish_name(&self, id: UserId, role: UserRole) {
+        let mut readers = vec![Readers::Household];
+        if role < UserRole::User {
+            readers.push(Readers::People([id].into()));
+        }
+        for readers in readers {
+            let event = of_household(EventKind::NamesUpdated);
+            self.publish(event, Recipients::Readers(readers));
+        }
     }
 
     /// That people, their tokens or invitations changed.

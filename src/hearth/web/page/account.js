@@ -64,9 +64,8 @@ export async function show(household) {
   }
 
   async function rename([name]) {
-    await household.request("set_display_name", { display_name: name.trim() === user ? "" : name.trim() });
-    await household.nameThem();
-    toast(say("account.renamed", { name: called(user) }));
+    const named = await household.request("set_display_name", { display_name: name.trim() === user ? "" : name.trim() });
+    toast(say("account.renamed", { name: named.display_name }));
   }
 
   async function changePassword([old, fresh]) {

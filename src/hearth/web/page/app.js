@@ -1,6 +1,6 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, iconButton, menuButton, sign, toast, announce, ask, complain, roving, called, names } from "./dom.js";
+import { h, icon, iconButton, menuButton, sign, toast, announce, ask, complain, complainIn, roving, called, names } from "./dom.js";
 import { adopt, pieces, say } from "./words.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, GUIDED_KEY, PUSH_KEY, THEME_KEY } from "./session.js";
 
@@ -195,9 +195,11 @@ async function start(isFresh) {
       toast(say("app.updated"));
     }
     version = server.version;
+    if (place.querySelector(".page > .failure")) route();
     if (localStorage.getItem(PUSH_KEY) === user) import("./push.js").then(({ renew }) => renew(household)).catch(() => {});
   }
 
+  /** Says in one's own menu how one is called now. */
   function nameMe() {
     const { user, role } = connection.identity;
     who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${say(`common.role.${role}`)}`));
@@ -305,8 +307,22 @@ async function start(isFresh) {
     try {
       module = await import(`./${page}.js`);
     } catch {
-      return tell({ class: "problem", role: "alert" }, UNLOADED);
+      return failed(new Error(UNLOADED), reload);
     }
-    return module.show(household, ...rest).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
+    return module.show(household, ...rest).catch((error) => failed(error, route));
+
+    /** Says why the page is not there, with a button that tries again. */
+    function failed(error, again) {
+      const text = h("p");
+      complainIn(text, error);
+      if (isWanted()) place.replaceChildren(h("div.page", h("div.failure", { role: "alert" }, text, h("div.row", h("button", { onclick: again }, icon("retry"), say("common.try_again"))))));
+    }
+  }
+
+  /** Loads all of it again once the server answers: browsers remember that a module failed. */
+  async function reload() {
+    const answers = await fetch("", { method: "HEAD", cache: "no-store" }).then(({ ok }) => ok, () => false);
+    if (answers) location.reload();
+    else toast(say("app.no_connection"));
   }
 }

@@ -2,7 +2,7 @@
 // them, uploads in parts over the connection, and so through a relay too, thumbnails and
 // a viewer.
 
-import { h, icon, iconButton, complain, roving, toast } from "./dom.js";
+import { h, icon, iconButton, complain, complainIn, roving, toast } from "./dom.js";
 import { locale, say } from "./words.js";
 
 const MOST = 16;
@@ -84,7 +84,7 @@ export function pendingFiles(household, changed) {
       entry.bar.hidden = true;
     } catch (error) {
       if (entry.stop.signal.aborted) return;
-      entry.note.textContent = error.message;
+      complainIn(entry.note, error);
       entry.note.classList.add("problem");
       entry.bar.hidden = true;
       entry.isRefused = entry.again.hidden = error.isFinal || ["invalid_request", "too_large"].includes(error.code);

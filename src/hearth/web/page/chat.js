@@ -1,6 +1,6 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast, called } from "./dom.js";
+import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, complainIn, toast, called } from "./dom.js";
 import { write } from "./markdown.js";
 import { drawApprovals } from "./approvals.js";
 import { audienceControl } from "./audience.js";
@@ -173,7 +173,10 @@ export function chat({ household, go, id, sought }) {
       // A new conversation may not be committed on the server yet.
       if (error.code === "not_found" && begun.length) return;
       if (error.code === "not_found") household.lose(id);
-      else tell(error.message);
+      else tell(error, () => {
+        log.replaceChildren();
+        begin();
+      });
     }
     composing.draw();
   }
@@ -186,13 +189,15 @@ export function chat({ household, go, id, sought }) {
     isGone = true;
     hasMore = hasNewer = false;
     drawOlder();
-    tell(why);
+    tell({ message: why });
     schedule();
   }
 
-  /** Says what is wrong where the messages would be. */
-  function tell(why) {
-    log.replaceChildren(h("li.note", h("p", { role: "alert" }, why)));
+  /** Says what is wrong where the messages would be, and perhaps offers to try again. */
+  function tell(error, again) {
+    const text = h("p", { role: "alert" });
+    complainIn(text, error);
+    log.replaceChildren(h("li.note", text, again && h("button", { onclick: again }, icon("retry"), say("common.try_again"))));
   }
 
   function read(more) {
@@ -473,12 +478,13 @@ export function chat({ household, go, id, sought }) {
       message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments, message.more); }, () => household.discard(message)));
   }
 
-  /** Says what has failed; `isOfSettings` offers an admin where that is mended. */
-  function failure(text, again, discard, isOfSettings) {
-    return h("div.failure", { role: "alert" }, h("p", text),
+  /** Says what has failed, and offers an admin where that is mended. */
+  function failure(error, again, discard) {
+    const text = h("p");
+    complainIn(text, error);
+    return h("div.failure", { role: "alert" }, text,
       h("div.row.wrap",
         again && h("button", { onclick: again }, icon("retry"), say("common.try_again")),
-        isOfSettings && h("button", { onclick: () => { location.hash = "#/settings"; } }, icon("settings"), say("chat.open_settings")),
         discard && h("button.plain", { onclick: discard }, say("chat.discard"))));
   }
 
@@ -511,7 +517,7 @@ export function chat({ household, go, id, sought }) {
         answerAnew(household, id, question.message);
       });
       const words = turn.isCancelled ? say("chat.stopped") : turn.error;
-      redraw(state, `${words} ${Boolean(again)}`, () => [turn.isCancelled ? h("div.row.wrap.cut", h("span.quiet", words), again && h("button", { onclick: again }, icon("retry"), say("common.try_again"))) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
+      redraw(state, `${words} ${Boolean(again)}`, () => [turn.isCancelled ? h("div.row.wrap.cut", h("span.quiet", words), again && h("button", { onclick: again }, icon("retry"), say("common.try_again"))) : failure({ message: words, code: turn.code, key: turn.key, request: "chat" }, again)]);
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);

@@ -9,20 +9,20 @@ const REQUEST_TIMEOUT = 30000;
 
 /** An error response of the server. */
 export class RequestError extends Error {
-  /** `admin` can do what one may not do oneself; `request` is what was asked for. */
-  constructor(code, message, retryAfter, admin, request) {
-    super(explain({ code, message, retryAfter, admin }));
-    this.code = code;
-    this.retryAfter = retryAfter;
-    this.request = request;
+  /** `admin` can do what one may not do oneself; `key` names the sentence in every language; `request` is what was asked for. */
+  constructor(code, message, { key, admin, request } = {}) {
+    super(explain({ code, message, key, admin }));
+    Object.assign(this, { code, key, request });
   }
 }
 
+/** What only an admin can mend: by the keys of errors, and by what those without one name. */
+const FOR_ADMINS = /^error\.(budget|files_full)|\badmin|`hearth |\b(limits|voice|backup)\.[a-z]|\bdisk\b|database/;
+
 /** An error as a sentence. In place of what only an admin understands it names one to ask. */
-export function explain({ code, message, retryAfter, admin }) {
-  if (admin && code === "server_error" && !retryAfter) return say("connection.ask_later", { admin });
-  // Some say themselves that it takes an admin, or a line in the terminal.
-  return admin && (code === "unauthorized" || /\badmin|`hearth /i.test(message)) ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
+export function explain({ code, message, key = "error.model", admin }) {
+  if (admin && code === "server_error" && key.startsWith("error.model")) return say("connection.ask_later", { admin });
+  return admin && (code === "unauthorized" || FOR_ADMINS.test(key) || FOR_ADMINS.test(message)) ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
 }
 
 /**
@@ -163,7 +163,7 @@ export class Connection extends EventTarget {
     }
     this.#settle(message.id, (entry) => {
       if (message.status === "ok") entry.resolve(message.data);
-      else entry.reject(new RequestError(message.code, message.error, message.retry_after, this.identity?.admin, entry.type));
+      else entry.reject(new RequestError(message.code, message.error, { key: message.key, admin: this.identity?.admin, request: entry.type }));
     });
   }
 

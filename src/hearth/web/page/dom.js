@@ -228,11 +228,21 @@ export function toast(text, deed) {
   setTimeout(() => note.remove(), deed ? 10000 : 5000);
 }
 
-/** Shows an error. */
-export async function complain(error) {
-  // Of the server's, some are mended elsewhere.
+/** What a button beside an error does for an admin: [label, action], if it is mended on another page. */
+async function remedyOf(error) {
+  // Of the server's, some are.
   const { remedy } = error.request ? await import("./remedy.js").catch(() => ({})) : {};
-  toast(error.message, remedy?.(error));
+  return remedy?.(error);
+}
+
+/** Shows an error. */
+export const complain = async (error) => toast(error.message, await remedyOf(error));
+
+/** Shows an error in its place on the page. */
+export async function complainIn(place, error) {
+  place.textContent = error.message;
+  const deed = await remedyOf(error);
+  if (deed && place.textContent === error.message) place.append(" ", h("button", { onclick: deed[1] }, deed[0]));
 }
 
 /** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. `lines` is the height of a longer text, `choices` are options. */

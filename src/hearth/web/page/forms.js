@@ -1,6 +1,6 @@
 // What forms have in common: fields, dialogs, who sees a thing, and lines for the terminal.
 
-import { h, called, commands } from "./dom.js";
+import { h, called, commands, complainIn } from "./dom.js";
 import { say } from "./more.js";
 
 /** A field with its label, and perhaps help. */
@@ -33,7 +33,7 @@ export function dialogForm({ title, action, send }, ...fields) {
         isSent = true;
         dialog.close();
       } catch (error) {
-        problem.textContent = error.message;
+        complainIn(problem, error);
       }
       button.disabled = false;
     });
@@ -47,13 +47,13 @@ export function dialogForm({ title, action, send }, ...fields) {
 }
 
 /** The fields that say who sees a thing, with ticks for some people. `means` says what each choice is; `audience()` is what was chosen. */
-export async function readers(household, now, legend = say("forms.readers"), means = (choice) => say(`forms.means.${choice}`)) {
+export async function readers(household, now, legend = say("forms.readers"), means = (choice) => say(`forms.means.${choice}`), offered = ["private", "household", "people"]) {
   const { people } = await household.read("list_people");
   const others = people.filter(({ name }) => name !== household.identity.user);
   const isSome = Array.isArray(now);
   const some = ticks(say("app.page.people"), "person", others.map(({ name, role }) => [name, called(name), role === "viewer" && h("span.quiet.small", say("common.role.viewer"))]), isSome ? now : []);
   if (!others.length) some.element.append(h("p.quiet", say("sharing.nobody")));
-  const choices = h("fieldset", legend && h("legend", legend), ["private", "household", "people"].map((choice) => h("label.choice",
+  const choices = h("fieldset", legend && h("legend", legend), offered.map((choice) => h("label.choice",
     h("input", { type: "radio", name: "audience", value: choice, checked: choice === (isSome ? "people" : now), onchange: draw }),
     h("span", h("strong", say(`sharing.choice.${choice}`)), h("br"), means(choice)))));
   const picked = () => choices.querySelector(":checked").value;
@@ -74,18 +74,3 @@ export async function readers(household, now, legend = say("forms.readers"), mea
 
 /** What only the owner of the machine may do, with the lines to type there. */
 export const ownerLines = (text, ...lines) => [h("p.help", text), commands(...lines)];
-
-/** The same for lines with what is written in fields: `linesOf` makes them of the values. */
-export function ownerForm(text, linesOf, ...inputs) {
-  const now = () => commands(...linesOf(inputs.map((one) => quoted(one.input.value.trim() || one.example))));
-  let shown = now();
-  const draw = () => {
-    const before = shown;
-    before.replaceWith(shown = now());
-  };
-  for (const { input } of inputs) input.addEventListener("input", draw);
-  return [h("p.help", text), ...inputs.map((one) => field(one.label, one.input)), shown];
-}
-
-/** A word of a command line, as a shell takes it. */
-const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

@@ -399,6 +399,8 @@ export class Household extends EventTarget {
         return this.#emit("calendar", event);
       case "skill.updated":
         return this.#emit("skill", event);
+      case "names.updated":
+        return this.nameThem().catch(() => {});
       case "people.updated":
         this.nameThem().catch(() => {});
         return this.#emit("people", event);
@@ -470,8 +472,9 @@ export class Household extends EventTarget {
     // A failed turn reports itself to everybody, and here in the person's own language.
     if (turn) {
       turn.said = error.message;
+      turn.key = error.key;
       if (turn.error && turn.error !== turn.said) this.#emit("turn", Object.assign(turn, { error: turn.said }));
-    } else if (!message.turn) message.error = error.message;
+    } else if (!message.turn) message.error = error;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
     this.#emit("sent", message);
   }

@@ -41,10 +41,11 @@ export function changes(household, draw) {
     return true;
   }
 
-  /** A button that sends a request which removes something, after a confirmation. */
+  /** A button that sends a request which removes something, after a confirmation; `text` may have to be asked for. */
   function remover(action, { what, label = say("list.deed_of", { deed: action, what }), title = say("list.deed_sure", { deed: action }), text = what }, type, fields) {
-    return iconButton("trash", label, action, async () => {
-      if (await sure(title, text, action)) await tried(() => household.request(type, fields));
-    });
+    const confirm = async () => {
+      if (await sure(title, typeof text === "function" ? await text() : text, action)) await tried(() => household.request(type, fields));
+    };
+    return iconButton("trash", label, action, () => confirm().catch(complain));
   }
 }

@@ -3,7 +3,7 @@
 import { h, card, complain, facts, lazily, moment, ask, copyButton, iconButton, options, rowList } from "./dom.js";
 import { pageAddress, showLink } from "./link.js";
 import { changes, fill, onlyTools, row } from "./list.js";
-import { count, locale, pieces, say } from "./more.js";
+import { count, listed, locale, pieces, say } from "./more.js";
 
 const ROLES = ["viewer", "user", "admin"].map((role) => [role, say(`people.role.${role}`), say(`people.role_means.${role}`)]);
 const forOne = lazily(() => import("./person.js"));
@@ -83,7 +83,7 @@ export async function show(household) {
         h("span.row", iconButton("edit", say("person.settings_of", { name }), say("person.settings"), () => setting("edit", { name, ...one })),
         !one.is_program && iconButton("reminders", say("person.phone_of", { name }), say("person.phone"), () => setting("editPhone", { name, ...one })),
         !one.is_program && iconButton("key", say("people.new_password_for", { name }), say("people.new_password"), () => reset(name)),
-        !(one.is_invited && link) && dropper("remove", name, say("people.remove_text"), "remove_user", { name }))));
+        !(one.is_invited && link) && dropper("remove", name, () => belongings(name), "remove_user", { name })));
   }
 
   /** Asks for what an admin sets for a person. */
@@ -99,6 +99,19 @@ export async function show(household) {
   /** What ends something, by its name: `deed` is a key of `people.deed`. */
   function dropper(deed, name, text, type, fields) {
     return remover(say(`people.deed.${deed}`), { label: say(`people.deed_of.${deed}`, { name }), title: say(`people.deed_sure.${deed}`, { name }), text }, type, fields);
+  }
+
+  /** What goes with a person, and what stays. */
+  async function belongings(name) {
+    const had = await household.request("get_belongings", { name });
+    const all = (key, pairs) => {
+      const things = pairs.filter(([of]) => had[of]).map(([of, label]) => `${label} (${NUMBER.format(had[of])})`);
+      return things.length && say(key, { things: listed(things) });
+    };
+    const talks = say("conversations.conversations");
+    const notes = say("app.page.memories");
+    const kept = [["private_conversations", talks], ["private_memories", notes], ["files", say("people.files")], ["schedules", say("app.page.reminders")], ["calendars", say("app.page.calendars")], ["tokens", say("people.tokens")]];
+    return [all("people.goes", kept), all("people.stays", [["shared_conversations", talks], ["shared_memories", notes]])].filter(Boolean).join(" ") || say("people.nothing_goes");
   }
 
   /** What limits a person, in short. */

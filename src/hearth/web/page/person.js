@@ -31,7 +31,6 @@ export async function edit(household, { name, display_name: called, limits }) {
     const changed = Object.fromEntries(Object.entries(wanted).filter(([key]) => !isSame(key)));
     if (display.value.trim() !== called) await household.request("set_display_name", { name, display_name: display.value.trim() === name ? "" : display.value.trim() });
     if (Object.keys(changed).length) await household.request("set_limits", { name, limits: changed });
-    await household.nameThem();
   }
 }
 

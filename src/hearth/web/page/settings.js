@@ -1,6 +1,6 @@
 // Settings that apply from the next message: the model, and tool permissions.
 
-import { h, card, complain, options } from "./dom.js";
+import { h, card, complain, complainIn, options } from "./dom.js";
 import { sentence } from "./session.js";
 import { locale, pieces, say } from "./more.js";
 
@@ -109,7 +109,7 @@ export async function show(household) {
       if (updated.some((name) => OF_MODEL.includes(name))) await tryOut();
     } catch (error) {
       note.className = "problem";
-      note.textContent = error.message;
+      complainIn(note, error);
     }
     save.disabled = false;
   });

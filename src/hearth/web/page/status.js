@@ -39,7 +39,7 @@ export async function show(household) {
       bars(say("status.turns"), info.turns, say("status.no_turns")),
       household.isAdmin && bars(say("status.deliveries"), info.deliveries, say("status.no_deliveries")),
       budget(info.budget),
-      standing(say("status.mcp_servers"), info.mcp_servers, (one) => [one.name, one.state, one.problem]),
+      serversCard(info.mcp_servers),
       standing(say("status.models"), info.models, (one) => [say("status.model_at", { model: one.model, provider: one.provider }), one.state, one.retry_in_seconds && say("status.retry_in", { time: duration(one.retry_in_seconds) })]),
       standing(say("status.relays"), info.relays, relay),
       backup(info.backup),
@@ -85,6 +85,9 @@ function standing(title, list, describe) {
       about && h("p.quiet.small", about), problem && h("p.problem.small", problem)));
   })));
 }
+
+/** The MCP servers, and what keeps one from working. */
+export const serversCard = (servers) => standing(say("status.mcp_servers"), servers, (one) => [one.name, one.state, one.problem]);
 
 /** A link to a relay. Once it is linked, earlier errors do not matter. */
 function relay({ url, state, clients, last_error: error, next_try: next }) {

@@ -2,8 +2,10 @@
 
 import { offerTelling } from "./approvals.js";
 import { h, options, complain, rowList, toast } from "./dom.js";
+import { ownerLines } from "./forms.js";
 import { changes } from "./list.js";
 import { pieces, say } from "./more.js";
+import { serversCard } from "./status.js";
 
 const CHOICES = [["", say("common.default")], ...["ask", "allow", "deny"].map((mode) => [mode, say(`settings.mode.${mode}`)])];
 
@@ -24,10 +26,12 @@ export async function show(household) {
   return { element: page, close: watch("config", "skill") };
 
   async function draw() {
-    const [{ tools }, config, { skills }] = await Promise.all([
+    const [{ tools }, config, { skills }, { mcp_servers: servers = [] }] = await Promise.all([
       household.request("list_tools"), household.request("get_config"),
       household.isGuest ? { skills: [] } : household.request("list_skills"),
+      household.isAdmin ? household.request("server_info") : {},
     ]);
+    const failing = servers.filter((one) => one.problem);
     const overrides = config.tool_permissions;
     rows.replaceChildren(...tools.map((tool) => row(tool, overrides)));
     page.replaceChildren(
@@ -36,9 +40,10 @@ export async function show(household) {
       offerTelling(household, config) ?? "",
       ...(tools.some((tool) => tool.is_left_out)
         ? [h("p.quiet", say("tools.left_out"))] : []),
+      ...(failing.length ? [serversCard(failing)] : []),
       tools.length ? rows : h("p", say("tools.none")),
       adding,
-      ...(skills.length || household.isAdmin ? [h("h2", say("tools.skills")), h("p.quiet", pieces("tools.skills_help", { command: h("code", "hearth skill add DIR") })), rowList(skills.map(skill))] : []));
+      ...(skills.length || household.isAdmin ? [h("h2", say("tools.skills")), h("p.quiet", say("tools.skills_help")), rowList(skills.map(skill)), ...(household.isAdmin ? ownerLines(say("tools.skills_owner"), "hearth skill add ./skill") : [])] : []));
   }
 
   /** Offers the catalogue, which is loaded when somebody wants it. */

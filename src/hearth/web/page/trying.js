@@ -1,12 +1,38 @@
-// A test of a webhook account: a message through it, followed to the delivery of the reply.
+// Adding a webhook account, and a test of one: a message through it, followed to the delivery
+// of the reply.
 
-import { h } from "./dom.js";
-import { dialogForm } from "./forms.js";
+import { h, copyButton } from "./dom.js";
+import { dialogForm, field, readers, tick, ticks } from "./forms.js";
 import { pieces, say } from "./more.js";
-import { sentence } from "./session.js";
+import { sentence, serverURL } from "./session.js";
 
 /** How often it is asked how far the reply is. */
 const EVERY = 500;
+
+/** Asks for what an account needs, adds it, and shows once what the other program must know. */
+export async function addAccount(household) {
+  const text = (properties) => h("input", { autocomplete: "off", spellcheck: "false", required: true, ...properties });
+  const name = text({ type: "text", maxlength: 64, pattern: "[\\w.\\-]+", autocapitalize: "none" });
+  const url = text({ type: "url", placeholder: "http://127.0.0.1:8123/api/webhook/hearth" });
+  const formats = ticks(say("trying.formats"), "accept", ["json", "form", "text", "get"].map((one) => [one, one.toUpperCase()]), ["json"]);
+  const secret = tick(say("trying.with_secret"), { checked: true });
+  const who = await readers(household, "household", undefined, undefined, ["household", "people"]);
+  const incoming = () => `/webhook/${name.value.trim()}`;
+  let made = null;
+  const send = async () => {
+    const audience = who.audience();
+    const account = { incoming_path: incoming(), outgoing_url: url.value.trim(), accept: formats.chosen(), audience: Array.isArray(audience) ? [household.identity.user, ...audience] : audience };
+    if (secret.firstChild.checked) account.secret = made = newSecret();
+    await household.request("add_webhook_account", { name: name.value.trim(), account });
+  };
+  if (!await dialogForm({ title: say("trying.add_account"), action: say("common.add"), send }, field(say("common.name"), name), field(say("trying.url"), url), formats.element, secret, who.element)) return;
+  const address = serverURL(incoming().slice(1)).href;
+  const line = (label, value) => h("p", label, h("br"), h("code", value), " ", copyButton(() => value));
+  await dialogForm({ title: say("trying.added", { name: name.value.trim() }) }, line(say("trying.send_to"), address), made && line(say("trying.secret_once"), made));
+}
+
+/** A secret that nobody guesses. */
+const newSecret = () => Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Sends the test, and shows how far it is until it is over or the dialog is closed. */
 export async function tryAccount(household, name) {

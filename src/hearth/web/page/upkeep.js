@@ -1,13 +1,15 @@
 // What keeps a household going: backups, how long conversations are kept, the time zone, voice.
 
 import { h, ask, card, complain, iconButton, rowList, toast } from "./dom.js";
-import { field, ownerForm, ownerLines } from "./forms.js";
+import { field, ownerLines } from "./forms.js";
 import { changes, fill, row } from "./list.js";
 import { locale, pieces, say } from "./more.js";
 import { sentence } from "./session.js";
 
 /** How often it is asked how far a backup is. */
 const EVERY = 1000;
+/** How long speech may take. */
+const SPEECH = 70000;
 const SIZE = new Intl.NumberFormat(locale, { style: "unit", unit: "megabyte", maximumFractionDigits: 1 });
 const NIGHT = new Intl.DateTimeFormat(locale, { dateStyle: "long", timeZone: "UTC" });
 
@@ -21,10 +23,13 @@ export async function show(household) {
   let later;
   await draw();
   const { config } = household;
-  const stop = watch("config");
-  return { element: h("div.page", backupCard(config.backup), retentionCard(config), zoneCard(config), voiceCard(config.voice), noticeCard()), close: () => {
+  const voice = h("section.card");
+  let voiceShown;
+  drawVoice();
+  const stops = [watch("config"), changes(household, drawVoice).watch("config")];
+  return { element: h("div.page", backupCard(config.backup), retentionCard(config), zoneCard(config), voice, noticeCard(config)), close: () => {
     clearTimeout(later);
-    stop();
+    stops.forEach((stop) => stop());
   } };
 
   async function draw() {
@@ -56,39 +61,79 @@ export async function show(household) {
   }
 
   function backupCard({ keep, at }) {
-    return card(say("upkeep.backups"), h("p.help", keep ? say("upkeep.backups_about", { keep, at }) : say("upkeep.backups_off")), backups, place, h("div.row.wrap", start), state,
-      ownerLines(say("upkeep.backups_owner"), "hearth config set backup.keep 7", "hearth config set backup.at 03:30", "hearth config set backup.directory /mnt/disk/hearth"),
+    const nights = h("input", { type: "number", min: 0, max: 1000, required: true, value: keep });
+    const hour = h("input", { type: "time", required: true, value: at });
+    return card(say("upkeep.backups"), backups, place, h("div.row.wrap", start), state,
+      form([field(say("upkeep.kept"), nights, say("upkeep.kept_help")), field(say("upkeep.at"), hour)], () => update({ "backup.keep": Number(nights.value), "backup.at": hour.value })),
+      ownerLines(say("upkeep.backups_owner"), "hearth config set backup.directory /mnt/disk/hearth"),
       ownerLines(say("upkeep.encrypt_owner"), "hearth backup --new-key backup.key", "hearth config set backup.encrypt_to age1…"),
       ownerLines(say("upkeep.backup_copy"), "hearth backup hearth-backup.db"));
   }
 
   function retentionCard({ retention }) {
     const days = h("input", { type: "number", min: 1, max: 36500, value: retention?.conversations_days ?? "", placeholder: say("upkeep.for_ever") });
-    return form(say("upkeep.retention"), say("upkeep.retention_about"), [field(say("upkeep.days"), days)], async () => {
+    return card(say("upkeep.retention"), h("p.help", say("upkeep.retention_about")), form([field(say("upkeep.days"), days)], async () => {
       const wanted = days.value ? Number(days.value) : null;
       const isSure = wanted === null || await ask({ title: say("upkeep.retention_sure", { days: wanted }), text: say("upkeep.retention_warning"), action: say("common.save"), danger: true });
       if (isSure) await update({ retention: { conversations_days: wanted } });
-    });
+    }));
   }
 
   function zoneCard({ time_zone: now }) {
     const zones = h("datalist", { id: "zones" }, Intl.supportedValuesOf("timeZone").map((value) => h("option", { value })));
-    const zone = h("input", { type: "text", list: "zones", value: now ?? "", placeholder: say("upkeep.zone_usual"), autocomplete: "off", spellcheck: "false" });
-    return form(say("upkeep.zone"), say("upkeep.zone_about"), [field(say("upkeep.zone"), zone), zones], () => update({ time_zone: zone.value.trim() || null }));
+    const zone = text(now, { list: "zones", placeholder: say("upkeep.zone_usual") });
+    return card(say("upkeep.zone"), h("p.help", say("upkeep.zone_about")), form([field(say("upkeep.zone"), zone), zones], () => update({ time_zone: zone.value.trim() || null })));
   }
 
-  function voiceCard(voice) {
-    const listens = Boolean(voice?.transcription);
-    const speaks = Boolean(voice?.speech);
-    return card(say("upkeep.voice"), h("p", listens ? say("upkeep.listens") : say("upkeep.does_not_listen")), h("p", speaks ? say("upkeep.speaks") : say("upkeep.does_not_speak")),
-      speaks && h("div.row.wrap", h("button", { onclick: () => tried(async () => (await import("./voice.js")).speak(household, say("upkeep.spoken"))) }, say("upkeep.hear"))),
-      ownerForm(say("upkeep.voice_owner"), ([url]) => ["transcription", "speech"].map((what) => `hearth config set voice.${what}.url ${url}`),
-        { label: say("person.address"), input: h("input", { type: "url", spellcheck: "false" }), example: "http://127.0.0.1:8000/v1" }));
+  /** The servers of speech, each with a form, and how they sound and listen. */
+  async function drawVoice() {
+    const { transcription, speech } = household.config.voice;
+    const now = JSON.stringify(household.config.voice);
+    // What somebody writes there outlasts a change of something else.
+    if (now === voiceShown) return;
+    voiceShown = now;
+    const heard = h("p", { role: "status" });
+    const test = h("button", { onclick: () => tried(async () => { heard.textContent = await hear(transcription); }) }, say("upkeep.hear"));
+    voice.replaceChildren(h("h2", say("upkeep.voice")), h("p.help", say("upkeep.voice_about")),
+      server("transcription", transcription, "language", say("upkeep.spoken_language")), server("speech", speech, "voice", say("upkeep.voice_name")),
+      ...(speech ? [h("div.row.wrap", test), heard] : []));
   }
 
-  function noticeCard() {
+  function server(what, known, last, label) {
+    const url = text(known?.url, { type: "url", placeholder: "http://127.0.0.1:8000/v1" });
+    const model = text(known?.model);
+    const more = text(known?.[last]);
+    const key = text("", { type: "password", placeholder: say(known?.api_key_set ? "settings.key_set" : "settings.key_unset") });
+    const fields = [field(say("person.address"), url), field(say("common.model"), model), field(label, more), field(say("settings.api_key"), key)];
+    return h("details", { open: Boolean(known) }, h("summary", say(`upkeep.${what}`)), form(fields, () => {
+      const at = `voice.${what}`;
+      const address = url.value.trim();
+      return update(!address ? { [at]: null } : {
+        [`${at}.url`]: address, [`${at}.model`]: model.value.trim() || null, [`${at}.${last}`]: more.value.trim() || null, ...(key.value && { [`${at}.api_key`]: key.value }),
+      });
+    }));
+  }
+
+  /** Has a sentence spoken, and, where something listens, says what it understood. */
+  async function hear(listens) {
+    const spoken = say("upkeep.spoken");
+    if (listens) {
+      const { audio, media_type } = await household.request("speak", { text: spoken }, { timeout: SPEECH });
+      const { text } = await household.request("transcribe", { audio, media_type }, { timeout: SPEECH });
+      return say("upkeep.understood", { text });
+    }
+    await (await import("./voice.js")).speak(household, spoken);
+    return "";
+  }
+
+  function noticeCard({ notifications }) {
+    const contact = text(notifications.push_contact.replace("mailto:", ""), { required: true });
     return card(say("upkeep.notifications"), h("p", pieces("upkeep.notifications_about", { people: h("a", { href: "#/people" }, say("app.page.people")), account: h("a", { href: "#/account" }, say("app.page.account")) })),
-      ownerLines(say("upkeep.notifications_owner"), "hearth config set notifications.push_contact mailto:you@example.com"));
+      form([field(say("upkeep.contact"), contact, say("upkeep.contact_help"))], () => update({ "notifications.push_contact": contact.value.includes(":") ? contact.value.trim() : `mailto:${contact.value.trim()}` })));
+  }
+
+  function text(value, more) {
+    return h("input", { type: "text", value: value ?? "", autocomplete: "off", spellcheck: "false", ...more });
   }
 
   async function update(config) {
@@ -96,12 +141,12 @@ export async function show(household) {
     toast(say("upkeep.saved"));
   }
 
-  function form(title, about, fields, send) {
+  function form(fields, send) {
     const made = h("form", fields, h("button", { type: "submit", class: "primary" }, say("common.save")));
     made.addEventListener("submit", (event) => {
       event.preventDefault();
       tried(send);
     });
-    return card(title, h("p.help", about), made);
+    return made;
   }
 }
