@@ -134,6 +134,8 @@ pub fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertificateError>
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use base::clock::Clock;
     use base::testing::TemporaryDirectory;
