@@ -689,8 +689,8 @@ records! {
         pub only: Option<&'static str>,
         /// The people beside its owner in whose name it may ask; null where there are none.
         pub speaks_for: Option<Vec<String>>,
-        /// Whether Open WebUI has asked with it since the server started without saying for
-        /// whom: everybody there is its owner here.
+        /// Whether Open WebUI has used it since the server started and named nobody: whoever asks
+        /// there counts as its owner here.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub names_nobody: bool,
         /// Whether the caller signed in with it, in the caller's own list.

@@ -1,5 +1,5 @@
 //! The errors that people meet: an admin gets a button that leads to where each is mended,
-//! others the name of whom to ask.
+//! others the name of an admin to ask.
 
 use serde_json::{Value, json};
 
@@ -211,7 +211,7 @@ fn an_admin_gets_a_button_and_others_the_name_of_whom_to_ask() {
             });
         }
     }
-    // A guest meets none of them, and reads whom to ask about the rest.
+    // A guest meets none of them, and reads the name of an admin for the rest.
     let home = household(json!({}));
     let mut page = browser.page();
     sign_in_as(&mut page, &home, "viewer");

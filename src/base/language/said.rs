@@ -13,7 +13,7 @@ use super::Words;
 pub enum Said {
     /// The same in each language.
     Plain(String),
-    /// A key of the file of words, and what stands in its fields.
+    /// A key of the file of words, and the values of its fields.
     Keyed(Cow<'static, str>, Vec<(Cow<'static, str>, Said)>),
 }
 

@@ -98,7 +98,7 @@ struct ConsumedResults {
 }
 
 impl Programs {
-    /// Notes that Open WebUI asks with this token and does not say for whom.
+    /// Notes that Open WebUI asks with this token and names nobody.
     pub fn note_nameless(&self, token: TokenId) {
         lock(&self.nameless).insert(token);
     }

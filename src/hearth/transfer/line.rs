@@ -23,7 +23,7 @@ pub enum Line {
         /// Whether an end follows, so that a file without one was cut.
         #[serde(default)]
         has_end: bool,
-        /// What people are called whom the lines name, where that is not their name.
+        /// The display names of people in the lines, by their names.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         people: BTreeMap<String, String>,
     },
