@@ -194,6 +194,9 @@ events! {
         code: Code,
         /// For a person, as in an error's envelope.
         error: String,
+        /// The same in every language, as in an error's envelope.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
         /// Whether somebody stopped it: true, or absent.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cancelled: bool,

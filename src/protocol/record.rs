@@ -237,6 +237,9 @@ records! {
         /// The same, for a person.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub error: Option<String>,
+        /// The same, in every language.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub key: Option<String>,
     }
 
     /// Tokens that models used.

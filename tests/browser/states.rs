@@ -19,6 +19,8 @@ const REPLY: &str = include_str!("rendering.md");
 
 fn state(page: &mut Page, axe: Option<&str>, name: &str) {
     check_names(page, name);
+    let unloaded = page.evaluate("document.querySelector('.page > .failure')");
+    assert!(unloaded.is_null(), "{name} is not there");
     if let Some(axe) = axe {
         examine(page, axe, name);
     }

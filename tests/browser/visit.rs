@@ -9,6 +9,7 @@ use super::pages::{go, look};
 use super::{address, check, say, sign_in, until_last_reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use support::calendar_server::{CalendarServer, calendar};
 use support::home::{Home, PASSWORD, write_config};
@@ -57,9 +58,10 @@ fn the_day_is_above_the_composer() {
         0
     );
     assert!(!page.requests.iter().any(|url| url.ends_with("/home.js")));
+    // The icon of a tab is asked for once more where the first answer was late.
     let files = page.requests.iter().filter(|url| url.starts_with("http"));
-    let files = files.count();
-    assert!(files <= MOST_FILES, "{files}: {:?}", page.requests);
+    let files: BTreeSet<&String> = files.collect();
+    assert!(files.len() <= MOST_FILES, "{}: {files:?}", files.len());
 
     fill_the_day(&home);
     page.until("document.querySelectorAll('.today > li').length === 3");

@@ -224,12 +224,12 @@ impl Prober<'_> {
                 // Its address is right.
                 (Verdict::Wait(_), _) | (_, 402 | 429) => response.says(endpoint, "").to_string(),
                 (_, status) => format!(
-                    "answered {status} when asked for its models: see base_url{}",
+                    "answered {status} when asked for its models: check the address (base_url){}",
                     endpoint.path_hint()
                 ),
             },
             _ => format!(
-                "does not speak this API: see base_url{}",
+                "does not speak this API: check the address (base_url){}",
                 endpoint.path_hint()
             ),
         };

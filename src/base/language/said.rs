@@ -40,12 +40,15 @@ impl Said {
         self
     }
 
-    /// Its key, where it has one.
+    /// Its key, where it has one: of a sentence around another one, that of the inner one.
     pub fn key(&self) -> Option<&str> {
-        match self {
-            Said::Plain(_) => None,
-            Said::Keyed(key, _) => Some(key),
-        }
+        let Said::Keyed(key, fields) = self else {
+            return None;
+        };
+        let mut inner = fields
+            .iter()
+            .filter(|(name, _)| name == "said" || name == "says");
+        inner.find_map(|(_, said)| said.key()).or(Some(key))
     }
 
     /// As a person reads it: without ids, which end their sentence.

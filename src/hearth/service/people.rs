@@ -173,10 +173,11 @@ impl Service {
 
     /// Gives a person who has just been added a display name, which was checked before.
     pub(super) fn call(&self, id: UserId, display_name: Option<&str>) -> Result<()> {
-        match display_name {
-            Some(_) => self.store.set_display_name(id, display_name).map(drop),
-            None => Ok(()),
+        if display_name.is_some() {
+            let named = self.store.set_display_name(id, display_name)?;
+            self.hub.publish_name(named.id, named.role);
         }
+        Ok(())
     }
 
     /// Checks the display name of a person who is about to be added.

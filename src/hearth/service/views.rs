@@ -156,10 +156,7 @@ pub fn search_hits(found: Found) -> Value {
 
 /// A turn, and its reply if it has one, for somebody with these words.
 pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record::Turn {
-    let (code, error) = turn
-        .error
-        .map(|error| (error.code(), error.in_words(words).message().to_owned()))
-        .unzip();
+    let error = turn.error.map(|error| error.in_words(words));
     record::Turn {
         turn_id: turn.id,
         conversation_id: turn.conversation_id,
@@ -174,8 +171,9 @@ pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record:
         response: turn.said.or(reply.map(|reply| reply.content)),
         text: None,
         seq: None,
-        code,
-        error,
+        code: error.as_ref().map(Error::code),
+        key: error.as_ref().and_then(Error::key).map(str::to_owned),
+        error: error.map(|error| error.message().to_owned()),
     }
 }
 

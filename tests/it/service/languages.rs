@@ -192,6 +192,7 @@ fn what_a_model_server_says_is_in_the_language_of_whoever_reads_it() {
         "{said}"
     );
     assert_eq!(failed["error"], said);
+    assert_eq!(failed["key"], "error.model.wrong_key");
     // It is stored for every language, and a program reads it in English.
     home.restart();
     let of_turn = |token: &str, language: Option<&str>| {
@@ -200,6 +201,7 @@ fn what_a_model_server_says_is_in_the_language_of_whoever_reads_it() {
             sign_in(&mut client, token, language);
         }
         let turn = client.ask(json!({ "type": "get_turn", "turn_id": failed["turn_id"] }));
+        assert_eq!(turn["key"], failed["key"]);
         turn["error"].as_str().unwrap().to_owned()
     };
     assert_eq!(of_turn(&token, Some("de")), said);

@@ -103,6 +103,7 @@ impl Hub {
             EventKind::Failed {
                 code: error.code(),
                 error: error.message().to_owned(),
+                key: error.key().map(str::to_owned),
                 cancelled: turn.state == TurnState::Cancelled,
                 text: finished.reply.as_ref().map(|said| said.content.clone()),
             },

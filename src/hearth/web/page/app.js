@@ -182,7 +182,6 @@ async function start(isFresh) {
   function ready() {
     const { user, server, language } = connection.identity;
     adopt(language);
-    nameMe();
     begins.hidden = anew.hidden = household.isGuest;
     links.replaceChildren(...[["", say("app.chats")], ...IN_SIGHT.filter(mayOpen).map((page) => [page, nameOf(page)])].map(([page, label]) =>
       h("li", h("a", { href: `#/${page}` }, icon(page || "chats"), label))));

@@ -169,7 +169,7 @@ export function composer({ household, id, target, running, state, model, send: d
     field.disabled = !maySend();
     form.hidden = household.isGuest;
     if (wantsFocus && !field.disabled) focus();
-    if (!voice && Object.values(household.config?.voice ?? {}).includes(true)) {
+    if (!voice && Object.values(household.config?.voice ?? {}).some(Boolean)) {
       voice = {};
       speaking(({ voiceControls }) => {
         if (isClosed) return;

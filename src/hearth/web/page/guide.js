@@ -73,7 +73,6 @@ function nameStep(household) {
       const wanted = name.value.trim();
       if (wanted === called(user)) return;
       await household.request("set_display_name", { display_name: wanted === user ? "" : wanted });
-      await household.nameThem();
     },
   };
 }
@@ -183,7 +182,7 @@ async function familyStep(household) {
   const display = h("input", { type: "text", maxlength: 64, autocomplete: "off" });
   const child = h("input", { type: "checkbox" });
   const known = h("p.quiet", { role: "status" });
-  const tell = () => { known.textContent = say("guide.here_already", { names: people.map((one) => called(one.name)).join(", ") }); };
+  const tell = () => { known.textContent = say("guide.here_already", { names: people.map((one) => one.display_name).join(", ") }); };
   const form = h("form", h("label", say("guide.sign_in_name"), name, h("span.help", say("guide.sign_in_help"))), h("label", say("guide.display_name"), display),
     h("label.check", child, h("span", say("people.child"), h("br"), h("span.help", say("people.child_help")))), h("button", { type: "submit" }, say("guide.invite")));
   form.addEventListener("submit", async (event) => {
@@ -191,8 +190,7 @@ async function familyStep(household) {
     try {
       const fields = { name: name.value.trim(), child: child.checked, url: pageAddress(), ...(display.value.trim() && { display_name: display.value.trim() }) };
       const made = await household.request("invite_user", fields);
-      people.push({ name: made.name });
-      await household.nameThem();
+      people.push({ display_name: fields.display_name ?? made.name });
       form.reset();
       tell();
       showLink(made);

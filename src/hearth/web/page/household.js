@@ -103,7 +103,7 @@ export class Household extends EventTarget {
   }
 
   /** Learns what people are called. */
-  async nameThem() {
+  async #nameThem() {
     const { people } = await this.read("list_people");
     names.clear();
     for (const one of people) names.set(one.name, one.display_name);
@@ -239,6 +239,7 @@ export class Household extends EventTarget {
   async #ready(lost) {
     sessionStorage.setItem(ROLE_KEY, this.identity.role);
     names.set(this.identity.user, this.identity.display_name);
+    this.#emit("names");
     // Missed chat.delta events are not replayed, so streamed replies have a gap.
     for (const turn of this.turns.values()) turn.hasGap = true;
     if (lost) {
@@ -249,7 +250,7 @@ export class Household extends EventTarget {
     try {
       const [config] = await Promise.all([
         this.read("get_config"),
-        this.nameThem(),
+        this.#nameThem(),
         this.loadConversations(),
         this.isGuest ? null : this.#loadApprovals(),
       ]);
@@ -274,7 +275,7 @@ export class Household extends EventTarget {
   }
 
   /** Marks a turn without a reply with its state from `get_turn`. */
-  #end(turn, { state, code, error, response, text = "", seq = 0 }) {
+  #end(turn, { state, code, key, error, response, text = "", seq = 0 }) {
     const isCancelled = state === "cancelled";
     // The reply so far, and the pieces that came while it was asked for.
     if (turn.hasGap) turn.text = text + turn.later.filter((one) => one.seq > seq).map((one) => one.text).join("");
@@ -282,7 +283,7 @@ export class Household extends EventTarget {
     // What was said so far, even if some of its pieces were missed.
     if (response) turn.text = turn.isStored ? "" : response;
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
-    Object.assign(turn, { code, error: error && (turn.said ?? explain({ code, message: error, admin: this.identity?.admin })), isCancelled });
+    Object.assign(turn, { code, key, error: error && (turn.said ?? explain({ code, message: error, key, admin: this.identity?.admin })), isCancelled });
     this.#emit("turn", turn);
   }
 
@@ -353,7 +354,7 @@ export class Household extends EventTarget {
         return turn && this.#emit("turn", { ...turn, state: "done" });
       }
       case "chat.failed": {
-        this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", code: event.code, error: event.error, response: event.text });
+        this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", code: event.code, key: event.key, error: event.error, response: event.text });
         return this.#settled(conversation);
       }
       case "approval.requested": {
@@ -400,9 +401,8 @@ export class Household extends EventTarget {
       case "skill.updated":
         return this.#emit("skill", event);
       case "names.updated":
-        return this.nameThem().catch(() => {});
+        return this.#nameThem().catch(() => {});
       case "people.updated":
-        this.nameThem().catch(() => {});
         return this.#emit("people", event);
       case "delivery.updated":
         return this.#emit("delivery", event);
@@ -472,7 +472,6 @@ export class Household extends EventTarget {
     // A failed turn reports itself to everybody, and here in the person's own language.
     if (turn) {
       turn.said = error.message;
-      turn.key = error.key;
       if (turn.error && turn.error !== turn.said) this.#emit("turn", Object.assign(turn, { error: turn.said }));
     } else if (!message.turn) message.error = error;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);

@@ -83,7 +83,7 @@ export async function show(household) {
         h("span.row", iconButton("edit", say("person.settings_of", { name }), say("person.settings"), () => setting("edit", { name, ...one })),
         !one.is_program && iconButton("reminders", say("person.phone_of", { name }), say("person.phone"), () => setting("editPhone", { name, ...one })),
         !one.is_program && iconButton("key", say("people.new_password_for", { name }), say("people.new_password"), () => reset(name)),
-        !(one.is_invited && link) && dropper("remove", name, () => belongings(name), "remove_user", { name })));
+        !(one.is_invited && link) && dropper("remove", name, () => belongings(name), "remove_user", { name }))));
   }
 
   /** Asks for what an admin sets for a person. */

@@ -21,11 +21,8 @@ export const isExported = document.querySelector("meta[http-equiv]") !== null;
 
 const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 
-/** Settings as the page calls them. */
-const SETTINGS = { base_url: say("session.base_url"), api_key: say("session.api_key") };
-
 /** An error of the server as a sentence, without the id of what it is about. A name at its beginning stays as it is written. */
-export const sentence = (text) => text?.replace(/ [a-z]+_[0-9a-z]{13}\b/g, "").replace(/\b(?:base_url|api_key)\b/g, (name) => SETTINGS[name]).replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
+export const sentence = (text) => text?.replace(/ [a-z]+_[0-9a-z]{13}\b/g, "").replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
 
 /** The stored token, or null. */
 export const token = () => kept(KEY);

@@ -59,10 +59,10 @@ fn failures_name_the_server_and_not_the_key() {
         403 {"error": {"message": "no"}} | forbids this request (403)
         402 {"error": {"message": "no"}} | says that the account has no credit left (402)
         404 {"error": {"message": "The model `m` does not exist"}} | does not know the model "m" (404)
-        404 {"detail": "Not Found"} | has no chat API at this address (404): see base_url, which usually ends in /v1
+        404 {"detail": "Not Found"} | has no chat API at this address (404): check the address (base_url), which usually ends in /v1
         429 {"error": {"message": "You exceeded your current quota (insufficient_quota)"}} | says that the account's quota is used up (429)
         400 {"error": {"message": "This model's maximum context length is 8 tokens"}} | refused the conversation: it is too long for the model "m" (400)
-        301 [location: https://else.example/v1] | answers with a redirect to https://else.example/v1 (301): set base_url to the final address
+        301 [location: https://else.example/v1] | answers with a redirect to https://else.example/v1 (301): set the address (base_url) to the final one
         200 [content-type: text/html] <html>Welcome</html> | answered something that is not JSON
         200 {"choices": | answered something that is not JSON
         200 {"choices": []} | answered without a reply in it
