@@ -309,7 +309,7 @@ pub fn schedule(
 
 /// A calendar, for somebody. Whoever knows the address of one may be able to read all of it, so
 /// that others than its owner get the host alone.
-pub fn calendar(calendar: &Calendar, of: &Identity) -> record::Calendar {
+pub fn calendar(calendar: &Calendar, of: &Identity, words: Words) -> record::Calendar {
     let is_own = of.role == UserRole::Owner || of.user_id == calendar.owner_id;
     record::Calendar {
         calendar_id: calendar.id,
@@ -330,7 +330,10 @@ pub fn calendar(calendar: &Calendar, of: &Identity) -> record::Calendar {
             (false, Some(_)) => "ok",
             (false, None) => "waiting",
         },
-        problem: calendar.problem.clone(),
+        problem: calendar
+            .problem
+            .as_ref()
+            .map(|problem| problem.in_words(words)),
         read_at: calendar.read_at,
         events: calendar.events,
     }

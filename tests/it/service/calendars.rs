@@ -447,6 +447,12 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
         failing["problem"],
         "the user name or the password is wrong (status 401)"
     );
+    let mut german = home.websocket(&home.tokens.user);
+    german.ask(json!({ "type": "set_language", "language": "de" }));
+    assert_eq!(
+        settled(&mut german, "Home", "failing")["problem"],
+        "der Benutzername oder das Passwort ist falsch (Status 401)"
+    );
     assert_eq!(titles(&mut admin), ["Swim"], "nothing is lost");
     let large = "x".repeat(21 * 1024 * 1024);
     server.file("/large.ics", "1", &calendar(&large));

@@ -21,7 +21,7 @@ use base::calendar::{Recurrence, Zone, weekday};
 use base::clock::Timestamp;
 use base::error::Error;
 use base::ids::{CalendarId, EventId, UserId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::people::folded;
 use base::sealed::SealingKey;
 use base::secret::{hex, random_bytes};
@@ -420,7 +420,7 @@ impl Editing<'_, '_> {
     fn with<T>(
         &self,
         source: &CalendarSource,
-        ask: impl FnOnce(&Remote<'_>) -> Result<T, String>,
+        ask: impl FnOnce(&Remote<'_>) -> Result<T, Said>,
     ) -> Result<T, String> {
         Snapshot::none_open();
         let context = self.context;
@@ -436,8 +436,9 @@ impl Editing<'_, '_> {
             deadline: limit.deadline,
             cancel: context.cancel,
         };
-        let remote = open(source, password.as_ref(), reach)?;
-        ask(&remote).map_err(|why| format!("the calendar {} was not changed: {why}", source.name))
+        let remote = open(source, password.as_ref(), reach);
+        let answer = remote.and_then(|remote| ask(&remote));
+        answer.map_err(|why| format!("the calendar {} was not changed: {why}", source.name))
     }
 
     fn put(
@@ -446,7 +447,7 @@ impl Editing<'_, '_> {
         place: &str,
         document: &Component,
         condition: (&str, &str),
-    ) -> Result<(), String> {
+    ) -> Result<(), Said> {
         let headers = [("content-type", "text/calendar; charset=utf-8"), condition];
         let answer = remote.send("PUT", place, &headers, Some(document.write().as_bytes()))?;
         match answer.status {
@@ -504,9 +505,9 @@ impl Editing<'_, '_> {
     }
 }
 
-fn refused(answer: &Answer) -> String {
+fn refused(answer: &Answer) -> Said {
     match answer.status {
-        412 => "the event was changed elsewhere in the meantime: look at it again".to_owned(),
+        412 => "the event was changed elsewhere in the meantime: look at it again".into(),
         _ => answer.problem(),
     }
 }
