@@ -184,7 +184,7 @@ pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record:
 pub fn covers(approval: &Approval, words: Words) -> Option<String> {
     match (&approval.account, approval.user_id) {
         (Some(account), _) => Some(words.say("approval.webhook", &[("account", account)])),
-        (None, Some(_)) => approval.requested_by.clone(),
+        (None, Some(_)) => approval.called.clone(),
         (None, None) => None,
     }
 }

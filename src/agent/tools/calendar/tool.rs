@@ -121,6 +121,7 @@ impl Tool for FindEvents {
         let seen = context.store.snapshot(&context.viewer).map_err(public)?;
         let calendars = seen.calendars().map_err(public)?;
         let mut events = seen.next_events(from, until).map_err(public)?;
+        let called = seen.display_names().map_err(public)?;
         drop(seen);
         if let Some(query) = &query {
             let has = |text: &str| folded(text).contains(query.as_str());
@@ -152,7 +153,7 @@ impl Tool for FindEvents {
         let named = calendars
             .iter()
             .filter(|one| Some(one.owner_id) == context.user_id || has_event(one));
-        lines.extend(named.map(words::calendar));
+        lines.extend(named.map(|one| words::calendar(one, &called)));
         Ok(lines.join("\n"))
     }
 }
@@ -170,6 +171,7 @@ impl Tool for EditEvents {
         viewer: &Viewer,
     ) -> Option<Intent> {
         let seen = store.snapshot(viewer).ok()?;
+        let called = seen.display_names().ok()?;
         let argument = |name| text(arguments, name);
         let what = [
             argument("title"),
@@ -182,7 +184,7 @@ impl Tool for EditEvents {
         let what = what.join(", ");
         if argument("action")? == "add" {
             let calendar = chosen(&seen, argument("calendar"), viewer.asker()).ok()?;
-            let calendar = words::seen(words, &calendar);
+            let calendar = words::seen(words, &calendar, &called);
             let fields = [("calendar", calendar.as_str()), ("event", &what)];
             return Some(words.say("action.calendar.add", &fields).into());
         }
@@ -198,7 +200,7 @@ impl Tool for EditEvents {
             (_, false) => "action.calendar.change",
             (_, true) => "action.calendar.change_all",
         };
-        let calendar = words::seen(words, &calendar);
+        let calendar = words::seen(words, &calendar, &called);
         let fields = [
             ("calendar", calendar.as_str()),
             ("event", &event),
