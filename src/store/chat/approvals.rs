@@ -8,8 +8,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::words;
-use crate::engine::query::{self, exists, from_row, row, rows, values};
-use crate::people::users::{display_names, show_name};
+use crate::engine::query::{self, exists, from_row, row, rows, value, values};
 use crate::sight::askers;
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
@@ -295,9 +294,10 @@ pub(crate) fn insert(
 fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<DecisionOutcome> {
     let mut approval = find(write.connection, id)?;
     if let Some(earlier) = &approval.decision {
-        let mut by = Some(earlier.by.clone());
-        show_name(&mut by, &display_names(write.connection)?);
-        let fields = [("name", &*by.unwrap_or_default()), ("id", &id.to_string())];
+        let called = "SELECT display_name FROM users WHERE name = ?";
+        let called = value(write.connection, called, params![earlier.by])?.flatten();
+        let called: String = called.unwrap_or_else(|| earlier.by.clone());
+        let fields = [("name", &*called), ("id", &id.to_string())];
         return Err(Error::invalid_request(Said::of("error.decided", &fields)).into());
     }
     write.execute(
