@@ -572,9 +572,11 @@ fn what_fails_at_telegram_is_said_and_holds_up_nobody() {
         (401, "Telegram refuses the bot's token"),
         (409, "something else gets the bot's messages"),
         (500, "Telegram answered 500: Scripted"),
+        (0, "Telegram cannot be reached"),
     ] {
         let (model, telegram) = (Model::saying("Hello."), Telegram::start());
-        telegram.script("getUpdates", [Some((status, refusal(status, "Scripted")))]);
+        let answer = (status, refusal(status, "Scripted"));
+        telegram.script("getUpdates", [(status > 0).then_some(answer)]);
         let folder = TemporaryDirectory::new();
         write_config(folder.path(), config(&model, &telegram, json!({})));
         let tokens = make_people(folder.path());

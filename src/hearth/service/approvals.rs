@@ -262,7 +262,7 @@ impl Service {
 
 /// Who asks, and through what.
 fn origin(approval: &Approval, words: Words) -> String {
-    let person = approval.requested_by.as_deref().map(one_line);
+    let person = approval.called.as_deref().map(one_line);
     let person = person.unwrap_or_else(|| words.word("approval.somebody"));
     let channel = approval.channel.split_once(':');
     let (key, account) = match (approval.channel.as_str(), channel) {

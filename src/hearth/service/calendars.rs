@@ -128,9 +128,10 @@ impl Service {
 
     pub(super) fn list_calendars(&self, by: &Identity) -> Result<Value> {
         let calendars = self.store.snapshot(&by.viewer())?.calendars()?;
+        let words = self.store.words_of(by.user_id);
         Ok(views::records(
             "calendars",
-            calendars.iter().map(|one| views::calendar(one, by)),
+            calendars.iter().map(|one| views::calendar(one, by, words)),
         ))
     }
 
@@ -233,7 +234,8 @@ impl Service {
         if let Some(readers) = self.store.calendar_readers(id)? {
             self.hub.publish_calendar(id, readers);
         }
-        Ok(json!(views::calendar(&calendar, by)))
+        let words = self.store.words_of(by.user_id);
+        Ok(json!(views::calendar(&calendar, by, words)))
     }
 
     fn sealed(&self, password: Option<Secret>) -> Result<Option<Vec<u8>>> {
@@ -334,10 +336,11 @@ impl Service {
         let key = SealingKey::load_or_make(&self.data_dir);
         let password = match (&source.password, &key) {
             (None, _) => Ok(None),
-            (Some(_), Err(error)) => Err(error.to_string()),
-            (Some(sealed), Ok(key)) => key.open(sealed).map(Some).ok_or_else(|| {
-                "its password is lost, as secrets.key is another: set it again".to_owned()
-            }),
+            (Some(_), Err(error)) => Err(error.to_string().into()),
+            (Some(sealed), Ok(key)) => {
+                let password = key.open(sealed).map(Some);
+                password.ok_or_else(|| Said::of("calendar.lost_password", &[]))
+            }
         };
         let reading =
             password.and_then(|password| read(source, password.as_ref(), &zone, now, reach));

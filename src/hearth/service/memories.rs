@@ -9,7 +9,7 @@ use base::error::{Error, Result};
 use base::language::Said;
 use base::people::Audience;
 use protocol::command::{AddMemory, UpdateMemory};
-use store::{Identity, NewMemory, UserRole};
+use store::{Identity, NewMemory, UserRole, show_name};
 
 impl Service {
     /// Stores a memory of the caller; what the machine's owner writes is the household's.
@@ -45,7 +45,10 @@ impl Service {
         if let Some(audience) = &update.audience {
             check_audience(identity, audience)?;
             if !is_own && *audience != old.audience {
-                let whose = old.owner.as_deref().unwrap_or("nobody");
+                let mut whose = old.owner;
+                let seen = self.store.snapshot(&identity.viewer())?;
+                show_name(&mut whose, &seen.display_names()?);
+                let whose = whose.as_deref().unwrap_or("nobody");
                 let refused = Said::of("error.memory_of", &[("name", whose)]);
                 return Err(Error::unauthorized(refused));
             }

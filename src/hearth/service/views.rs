@@ -182,7 +182,7 @@ pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record:
 pub fn covers(approval: &Approval, words: Words) -> Option<String> {
     match (&approval.account, approval.user_id) {
         (Some(account), _) => Some(words.say("approval.webhook", &[("account", account)])),
-        (None, Some(_)) => approval.requested_by.clone(),
+        (None, Some(_)) => approval.called.clone(),
         (None, None) => None,
     }
 }
@@ -307,7 +307,7 @@ pub fn schedule(
 
 /// A calendar, for somebody. Whoever knows the address of one may be able to read all of it, so
 /// that others than its owner get the host alone.
-pub fn calendar(calendar: &Calendar, of: &Identity) -> record::Calendar {
+pub fn calendar(calendar: &Calendar, of: &Identity, words: Words) -> record::Calendar {
     let is_own = of.role == UserRole::Owner || of.user_id == calendar.owner_id;
     record::Calendar {
         calendar_id: calendar.id,
@@ -328,7 +328,10 @@ pub fn calendar(calendar: &Calendar, of: &Identity) -> record::Calendar {
             (false, Some(_)) => "ok",
             (false, None) => "waiting",
         },
-        problem: calendar.problem.clone(),
+        problem: calendar
+            .problem
+            .as_ref()
+            .map(|problem| problem.in_words(words)),
         read_at: calendar.read_at,
         events: calendar.events,
     }

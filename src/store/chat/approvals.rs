@@ -8,7 +8,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::words;
-use crate::engine::query::{self, exists, from_row, row, rows, values};
+use crate::engine::query::{self, exists, from_row, row, rows, value, values};
 use crate::sight::askers;
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
@@ -35,6 +35,8 @@ pub struct Approval {
     pub account: Option<String>,
     /// The name of that person or account; of older turns, what the message says.
     pub requested_by: Option<String>,
+    /// What they are called.
+    pub called: Option<String>,
     /// Where the message came from, as [`Turn::channel`](crate::Turn::channel).
     pub channel: String,
     /// Whether text from outside was in the conversation.
@@ -146,7 +148,9 @@ macro_rules! approvals_from {
                  iif(t.channel LIKE 'webhook:%', NULL, u.id) AS user_id,
                  iif(t.channel LIKE 'webhook:%', t.account, NULL) AS account,
                  iif(t.channel LIKE 'webhook:%', t.account, ifnull(u.name, m.speaker))
-                     AS requested_by
+                     AS requested_by,
+                 iif(t.channel LIKE 'webhook:%', t.account,
+                     coalesce(u.display_name, u.name, m.speaker)) AS called
              FROM approvals a ",
             $hint,
             " CROSS JOIN turns t ON t.id = a.turn_id
@@ -290,7 +294,10 @@ pub(crate) fn insert(
 fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<DecisionOutcome> {
     let mut approval = find(write.connection, id)?;
     if let Some(earlier) = &approval.decision {
-        let fields = [("name", &*earlier.by), ("id", &id.to_string())];
+        let called = "SELECT display_name FROM users WHERE name = ?";
+        let called = value(write.connection, called, params![earlier.by])?.flatten();
+        let called: String = called.unwrap_or_else(|| earlier.by.clone());
+        let fields = [("name", &*called), ("id", &id.to_string())];
         return Err(Error::invalid_request(Said::of("error.decided", &fields)).into());
     }
     write.execute(
@@ -349,7 +356,7 @@ fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
     let verdict: Option<Verdict> = row.get("verdict")?;
     Ok(from_row!(row => Approval {
-        id, turn_id, conversation_id, user_id, account, requested_by, channel, is_outside,
+        id, turn_id, conversation_id, user_id, account, requested_by, called, channel, is_outside,
         outside_sources, may_last, call_id, tool, arguments, reason, created_at, expires_at;
         decision: match verdict {
             Some(verdict) => Some(Decision {

@@ -15,6 +15,7 @@ use crate::sight::audience::{self, Readers};
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{AudienceId, CalendarId, EventId};
+use base::language::Said;
 
 /// What reading a calendar has found.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +33,7 @@ pub struct CalendarReading {
     /// The household's zone.
     pub zone: String,
     /// What was left out.
-    pub problem: Option<String>,
+    pub problem: Option<Said>,
 }
 
 impl Store {
@@ -45,7 +46,7 @@ impl Store {
     pub fn calendar_read(
         &self,
         source: &CalendarSource,
-        reading: std::result::Result<CalendarReading, String>,
+        reading: std::result::Result<CalendarReading, Said>,
         next_at: Timestamp,
     ) -> Result<Option<Readers>> {
         let source = source.clone();

@@ -52,7 +52,7 @@ pub struct Calendar {
     /// When it was last read.
     pub read_at: Option<Timestamp>,
     /// What is wrong with it, or was left out.
-    pub problem: Option<String>,
+    pub problem: Option<Said>,
     /// Whether it could not be read when that was last tried.
     pub is_failing: bool,
     /// How many times of its events are known.

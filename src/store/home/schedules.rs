@@ -397,7 +397,7 @@ fn asks(connection: &Connection, person: Option<UserId>, maker: UserId) -> Outco
     }
     let waits = "SELECT 1 FROM schedules WHERE asked_by = ?2 AND owner_id = ?1";
     if exists(connection, waits, params![person, maker])? {
-        let name = "SELECT name FROM users WHERE id = ?";
+        let name = "SELECT ifnull(display_name, name) FROM users WHERE id = ?";
         let name: Option<String> = value(connection, name, params![person])?;
         let name = name.unwrap_or_default();
         let asked = Said::of("error.reminder_asked", &[("name", &name)]);

@@ -13,6 +13,7 @@ use crate::engine::schema::OpenError;
 use crate::people::senders::{self, LinkedSender};
 use crate::people::tokens::{self, Token};
 use base::error::Result;
+use base::language::Said;
 
 /// The users, and what acts in their name.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +30,7 @@ pub struct Actors {
     pub schedules: Vec<(Option<String>, u64)>,
     /// Calendars in which something is wrong: owner, name, what it is, and whether they cannot be
     /// read at all.
-    pub calendars: Vec<(String, String, String, bool)>,
+    pub calendars: Vec<(String, String, Said, bool)>,
     /// The linked senders of all people.
     pub senders: Vec<LinkedSender>,
 }

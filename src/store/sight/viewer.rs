@@ -416,7 +416,7 @@ impl Sight {
         let owner: Option<String> = match thing.owner_id {
             Some(owner) => value(
                 connection,
-                "SELECT name FROM users WHERE id = ?",
+                "SELECT ifnull(display_name, name) FROM users WHERE id = ?",
                 params![owner],
             )?,
             None => None,

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use support::calendar_server::{CalendarServer, calendar};
 use support::client::Client;
 use support::eventually;
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
-use support::program::{printed, run};
+use support::program::{Program, printed, run};
 
 /// A model that calls the tool that the message names, with the arguments behind it.
 pub fn caller() -> Model {
@@ -447,6 +447,12 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
         failing["problem"],
         "the user name or the password is wrong (status 401)"
     );
+    let mut german = home.websocket(&home.tokens.user);
+    german.ask(json!({ "type": "set_language", "language": "de" }));
+    assert_eq!(
+        settled(&mut german, "Home", "failing")["problem"],
+        "der Benutzername oder das Passwort ist falsch (Status 401)"
+    );
     assert_eq!(titles(&mut admin), ["Swim"], "nothing is lost");
     let large = "x".repeat(21 * 1024 * 1024);
     server.file("/large.ics", "1", &calendar(&large));
@@ -560,11 +566,6 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
     settled(&mut admin, "Home", "ok");
     assert_eq!(titles(&mut admin), ["Swim"]);
     // Nowhere but in its own encrypted place.
-    let log = fs::read_to_string(home.folder.path().join("hearth.log")).unwrap_or_default();
-    assert!(
-        !log.contains("hidden-word") && !log.contains("YW5uOmhpZGRl"),
-        "{log}"
-    );
     let database = fs::read(home.folder.path().join("hearth.db")).unwrap();
     let journal = fs::read(home.folder.path().join("hearth.db-wal")).unwrap_or_default();
     for bytes in [database, journal] {
@@ -573,6 +574,31 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
             "the password is encrypted"
         );
     }
+}
+
+#[test]
+fn a_wrong_password_is_logged_without_the_password() {
+    let (server, folder) = (CalendarServer::start(), TemporaryDirectory::new());
+    server.refuse_password(true);
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut admin = Client::websocket(program.address);
+    admin.authenticate(&tokens.admin);
+    let account = json!({
+        "name": "Home", "url": server.url("/"), "username": "ann", "password": "hidden-word",
+    });
+    add(&mut admin, account);
+    settled(&mut admin, "Home", "failing");
+    let log = eventually("it is logged", || {
+        let log = fs::read_to_string(folder.path().join("hearth.log")).ok()?;
+        log.contains("the user name or the password is wrong")
+            .then_some(log)
+    });
+    assert!(
+        !log.contains("hidden-word") && !log.contains("YW5uOmhpZGRl"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -715,8 +741,11 @@ fn a_day_is_shown_with_all_that_waits() {
     let mut user = home.websocket(&home.tokens.user);
     user.ask(json!({ "type": "update_list", "list": "Shopping", "add": ["milk"] }));
     user.ask(json!({ "type": "update_list", "list": "Done", "add": ["x"], "check": ["x"] }));
-    user.ask(json!({ "type": "create_schedule", "prompt": "Call Bob", "at": "+1s" }));
-    admin.ask(json!({ "type": "create_schedule", "prompt": "Not theirs", "at": "+1s" }));
+    // Due or told, it waits.
+    user.ask(json!({ "type": "create_schedule", "say": "Call Bob", "at": "+1s" }));
+    admin.ask(json!({ "type": "create_schedule", "say": "Not theirs", "at": "+1s" }));
+    let reply = json!({ "type": "chat", "message": "hello", "audience": "household" });
+    let unread = admin.ask(reply)["conversation_id"].clone();
     user.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
     user.send(&json!({
         "type": "chat",
@@ -731,10 +760,9 @@ fn a_day_is_shown_with_all_that_waits() {
     assert_eq!(all("events", "title"), ["All day"]);
     assert_eq!(all("lists", "list"), ["Shopping"]);
     assert_eq!(all("approvals", "tool"), ["lists"]);
+    assert_eq!(all("schedules", "say"), ["Call Bob"]);
     assert!(
-        all("schedules", "prompt")
-            .iter()
-            .all(|one| one == "Call Bob"),
+        all("unread", "conversation_id").contains(&unread),
         "{today}"
     );
     let refused = json!({ "type": "today", "user": "admin", "id": "other" });

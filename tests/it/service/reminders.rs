@@ -665,6 +665,16 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
     let waiting = schedules(&mut client).remove(0);
     assert!(waiting["next_at"].is_string(), "{waiting}");
     assert_eq!(outcomes(&mut client, &id).len(), 30);
+    // Each has thirty of its own.
+    let other = json!({
+        "type": "create_schedule", "prompt": "Look at the list, too", "on": "list shop",
+    });
+    let other = client.ask(other)["schedule_id"].clone();
+    change(&mut admin, 31);
+    eventually("the other one runs", || {
+        (outcomes(&mut client, &other) == ["replied"]).then_some(())
+    });
+    assert_eq!(outcomes(&mut client, &id).len(), 30);
     home.server().advance_clock(HOUR);
     eventually("it has run again", || {
         (outcomes(&mut client, &id).len() == 31).then_some(())

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::reading::{Reading, View, address, utc};
 use super::remote::{Answer, Remote};
 use crate::tools::xml;
+use base::language::Said;
 
 /// What is asked of a place.
 const WANTED: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
@@ -41,7 +42,7 @@ pub(super) fn discover(
     remote: &Remote<'_>,
     url: &str,
     name: &str,
-) -> Result<Option<Collection>, String> {
+) -> Result<Option<Collection>, Said> {
     let mut first = ask(remote, url, "0")?;
     if !matches!(first.0.status, 207 | 401 | 403) {
         // RFC 6764, section 5.
@@ -95,14 +96,11 @@ pub(super) fn discover(
         .find(|one| one.name.to_lowercase() == name.to_lowercase());
     match (named, &calendars[..]) {
         (Some(one), _) | (None, [one]) => Ok(Some(one.clone())),
-        (None, []) => Err("the account has no calendar".to_owned()),
+        (None, []) => Err(Said::of("calendar.none", &[])),
         (None, all) => {
             let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).take(20).collect();
-            Err(format!(
-                "the account has several calendars: name it like one of them ({}), or give the \
-                 address of one",
-                names.join(", ")
-            ))
+            let names = names.join(", ");
+            Err(Said::of("calendar.several", &[("names", &names)]))
         }
     }
 }
@@ -111,7 +109,7 @@ pub(super) fn discover(
 ///
 /// # Errors
 /// Why it cannot be read, for a person.
-pub(super) fn look(remote: &Remote<'_>, url: &str) -> Result<Collection, String> {
+pub(super) fn look(remote: &Remote<'_>, url: &str) -> Result<Collection, Said> {
     let (answer, places) = ask(remote, url, "0")?;
     match places.into_iter().next() {
         Some(place) if answer.status == 207 => Ok(collection(&place, Vec::new())),
@@ -127,7 +125,7 @@ pub(super) fn events(
     remote: &Remote<'_>,
     url: &str,
     view: View,
-) -> Result<(Vec<store::EventTime>, Option<String>), String> {
+) -> Result<(Vec<store::EventTime>, Option<Said>), Said> {
     let (from, until) = view.window();
     let query = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
@@ -162,7 +160,7 @@ fn headers(depth: &str) -> [(&str, &str); 2] {
     ]
 }
 
-fn ask(remote: &Remote<'_>, url: &str, depth: &str) -> Result<(Answer, Vec<Place>), String> {
+fn ask(remote: &Remote<'_>, url: &str, depth: &str) -> Result<(Answer, Vec<Place>), Said> {
     let answer = remote.send("PROPFIND", url, &headers(depth), Some(WANTED.as_bytes()))?;
     let places = match answer.status {
         207 => places(&answer)?,
@@ -172,9 +170,9 @@ fn ask(remote: &Remote<'_>, url: &str, depth: &str) -> Result<(Answer, Vec<Place
 }
 
 /// The places of an answer, with the properties that they have.
-fn places(answer: &Answer) -> Result<Vec<Place>, String> {
+fn places(answer: &Answer) -> Result<Vec<Place>, Said> {
     let text = String::from_utf8_lossy(&answer.body);
-    let document = xml::data(&text).ok_or("its server's answer is no XML")?;
+    let document = xml::data(&text).ok_or_else(|| Said::of("calendar.no_xml", &[]))?;
     let responses = &document["multistatus"]["response"];
     let places = each(responses).filter_map(|response| {
         let href = response["href"].as_str()?;

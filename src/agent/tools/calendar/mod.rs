@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use base::calendar::Zone;
 use base::clock::Timestamp;
+use base::language::Said;
 use base::secret::Secret;
 use base::url::Url;
 use component::is_calendar;
@@ -46,7 +47,7 @@ const WHOLE: Duration = Duration::from_secs(24 * 3600);
 ///
 /// # Errors
 /// What is wrong with it, for a person.
-pub fn checked_address(url: &str) -> Result<Url, String> {
+pub fn checked_address(url: &str) -> Result<Url, Said> {
     let url = url.trim();
     let url = match url.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("webcal") => format!("https://{rest}"),
@@ -57,11 +58,9 @@ pub fn checked_address(url: &str) -> Result<Url, String> {
         .ok()
         .filter(|url| matches!(url.scheme.as_str(), "http" | "https"));
     match parsed {
-        Some(url) if url.user.is_some() => {
-            Err("the address must hold no user name or password: give them beside it".to_owned())
-        }
+        Some(url) if url.user.is_some() => Err(Said::of("error.calendar_credentials", &[])),
         Some(url) if url.text().len() <= 2_000 => Ok(url),
-        _ => Err("the address must begin with https://, http:// or webcal://".to_owned()),
+        _ => Err(Said::of("error.calendar_address", &[])),
     }
 }
 
@@ -75,7 +74,7 @@ pub fn read(
     zone: &Zone,
     now: Timestamp,
     reach: Reach<'_>,
-) -> Result<CalendarReading, String> {
+) -> Result<CalendarReading, Said> {
     let name = zone.rules().iana_name().unwrap_or_default().to_owned();
     let is_known = source.zone.as_deref() == Some(&name)
         && source
@@ -128,7 +127,7 @@ fn open<'a>(
     source: &CalendarSource,
     password: Option<&Secret>,
     reach: Reach<'a>,
-) -> Result<Remote<'a>, String> {
+) -> Result<Remote<'a>, Said> {
     let empty = Secret::default();
     let credentials = source
         .username
@@ -144,7 +143,7 @@ fn file(
     known: Option<&str>,
     view: View,
     mut reading: CalendarReading,
-) -> Result<CalendarReading, String> {
+) -> Result<CalendarReading, Said> {
     let mut headers = vec![("accept", "text/calendar, */*;q=0.5")];
     match known.and_then(|known| known.split_once(' ')) {
         Some(("etag", etag)) => headers.push(("if-none-match", etag)),
@@ -158,7 +157,7 @@ fn file(
             return Ok(reading);
         }
         200 if is_calendar(&answer.body) => {}
-        200 => return Err("what is at its address is no calendar".to_owned()),
+        200 => return Err(Said::of("calendar.not_one", &[])),
         _ => return Err(answer.problem()),
     }
     let etag = answer.etag.map(|etag| format!("etag {etag}"));

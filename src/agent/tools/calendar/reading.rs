@@ -13,6 +13,7 @@ use crate::tools::output::shorten;
 use base::calendar::recurrence::{Search, date, local};
 use base::calendar::{Recurrence, Zone};
 use base::clock::Timestamp;
+use base::language::Said;
 use base::visible::label;
 use store::EventTime;
 
@@ -183,23 +184,19 @@ impl Reading {
     }
 
     /// All times, the first one first, and what was left out.
-    pub fn finish(self) -> (Vec<EventTime>, Option<String>) {
+    pub fn finish(self) -> (Vec<EventTime>, Option<Said>) {
         let mut problems = Vec::new();
         if self.has_too_many {
-            problems.push(format!(
-                "it has more than {MOST_TIMES} times of events: those farthest from today are left \
-                 out"
-            ));
+            let most = MOST_TIMES.to_string();
+            problems.push(Said::of("calendar.too_many", &[("most", &most)]));
         }
         if self.steps == 0 {
-            problems.push("its events come again too often: some are left out".to_owned());
+            problems.push(Said::of("calendar.too_often", &[]));
         }
         if let Some(rule) = self.unknown.first() {
-            let count = self.unknown.len();
-            problems.push(format!(
-                "of events that come again in a way that is not known ({rule}), the first time \
-                 alone is shown: {count}"
-            ));
+            let count = self.unknown.len().to_string();
+            let fields = [("rule", rule.as_str()), ("count", &count)];
+            problems.push(Said::of("calendar.unknown_rules", &fields));
         }
         let mut times: Vec<EventTime> = self.times.into_iter().map(|one| one.1).collect();
         times.sort_by(|one, other| {
@@ -212,7 +209,11 @@ impl Reading {
         // Two of one name: the server means the latter.
         let mut seen = HashSet::new();
         times.retain(|one| seen.insert((one.uid.clone(), one.occurrence.clone())));
-        (times, (!problems.is_empty()).then(|| problems.join("; ")))
+        let problem = problems.into_iter().reduce(|said, other| {
+            let also = Said::of("error.also", &[]);
+            also.with("said", said).with("other", other)
+        });
+        (times, problem)
     }
 
     fn event(

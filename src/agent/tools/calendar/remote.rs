@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::tools::custom_http::cause;
 use crate::tools::web_fetch::join;
 use base::address::AddressScope;
+use base::language::Said;
 use base::secret::Secret;
 use base::url::{Url, host_only};
 use net::cancel::Cancel;
@@ -56,27 +57,21 @@ pub(super) struct Answer {
 
 impl Answer {
     /// Why it is none that can be used, for a person.
-    pub fn problem(&self) -> String {
-        let place = host_only(&self.url);
-        match self.status {
-            401 if self.was_kept_back => format!(
-                "it redirects to {place}, which gets no password: if that is right, give the \
-                 address there"
-            ),
-            401 if self.has_password => {
-                "the user name or the password is wrong (status 401)".to_owned()
+    pub fn problem(&self) -> Said {
+        let status = self.status.to_string();
+        let key = match self.status {
+            401 if self.was_kept_back => {
+                return Said::of("calendar.kept_back", &[("place", &host_only(&self.url))]);
             }
-            401 => "its server wants a user name and a password (status 401)".to_owned(),
-            403 => "access is refused (status 403)".to_owned(),
-            404 | 410 => format!("there is nothing at its address (status {})", self.status),
-            412 => "it was changed elsewhere in the meantime (status 412)".to_owned(),
-            429 | 500.. => format!(
-                "its server does not answer at present (status {})",
-                self.status
-            ),
-            301..=308 => format!("it redirects again and again (status {})", self.status),
-            status => format!("its server refuses the request (status {status})"),
-        }
+            401 if self.has_password => "calendar.wrong_password",
+            401 => "calendar.no_password",
+            403 => "calendar.forbidden",
+            404 | 410 => "calendar.nothing_there",
+            429 | 500.. => "calendar.no_answer",
+            301..=308 => "calendar.redirects",
+            _ => "calendar.refuses",
+        };
+        Said::of(key, &[("status", &status)])
     }
 }
 
@@ -88,8 +83,8 @@ impl<'a> Remote<'a> {
         credentials: Option<(&str, &Secret)>,
         may_be_local: bool,
         reach: Reach<'a>,
-    ) -> Result<Remote<'a>, String> {
-        let home = Url::parse(url).map_err(|_| "its address is not valid".to_owned())?;
+    ) -> Result<Remote<'a>, Said> {
+        let home = Url::parse(url).map_err(|_| Said::of("error.calendar_address", &[]))?;
         let own = may_be_local.then(|| home.authority.host.to_string());
         let authorization = credentials.map(|(name, password)| {
             let pair = format!("{name}:{}", password.expose());
@@ -118,10 +113,11 @@ impl<'a> Remote<'a> {
         url: &str,
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, Said> {
         let mut url = url.to_owned();
         let mut gets_password = self.is_beside(&url);
-        for redirects in 0.. {
+        let mut redirects = 0;
+        loop {
             let mut all = headers.to_vec();
             if let Some(authorization) = self.authorization.as_ref().filter(|_| gets_password) {
                 all.push(("authorization", authorization.expose()));
@@ -160,9 +156,10 @@ impl<'a> Remote<'a> {
                 });
             let answer = answer.map_err(|error: ClientError| match error {
                 ClientError::TooLarge(_) => {
-                    format!("it is larger than {} MB", MOST_BYTES / (1024 * 1024))
+                    let most = (MOST_BYTES / (1024 * 1024)).to_string();
+                    Said::of("calendar.too_large", &[("most", &most)])
                 }
-                error => format!("its server cannot be reached: {}", cause(&error)),
+                error => Said::of("calendar.unreachable", &[("why", &cause(&error))]),
             })?;
             match target {
                 Some(target) if redirects < MOST_REDIRECTS => {
@@ -170,11 +167,11 @@ impl<'a> Remote<'a> {
                     let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
                     gets_password &= origin(&next) == origin(&url);
                     url = next;
+                    redirects += 1;
                 }
                 _ => return Ok(answer),
             }
         }
-        Err("it redirects again and again".to_owned())
     }
 
     /// Whether an address is of the same server, or over TLS of one with another first label in

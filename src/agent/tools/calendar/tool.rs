@@ -21,7 +21,7 @@ use base::calendar::{Recurrence, Zone, weekday};
 use base::clock::Timestamp;
 use base::error::Error;
 use base::ids::{CalendarId, EventId, UserId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::people::folded;
 use base::sealed::SealingKey;
 use base::secret::{hex, random_bytes};
@@ -121,6 +121,7 @@ impl Tool for FindEvents {
         let seen = context.store.snapshot(&context.viewer).map_err(public)?;
         let calendars = seen.calendars().map_err(public)?;
         let mut events = seen.next_events(from, until).map_err(public)?;
+        let called = seen.display_names().map_err(public)?;
         drop(seen);
         if let Some(query) = &query {
             let has = |text: &str| folded(text).contains(query.as_str());
@@ -152,7 +153,7 @@ impl Tool for FindEvents {
         let named = calendars
             .iter()
             .filter(|one| Some(one.owner_id) == context.user_id || has_event(one));
-        lines.extend(named.map(words::calendar));
+        lines.extend(named.map(|one| words::calendar(one, &called)));
         Ok(lines.join("\n"))
     }
 }
@@ -170,6 +171,7 @@ impl Tool for EditEvents {
         viewer: &Viewer,
     ) -> Option<Intent> {
         let seen = store.snapshot(viewer).ok()?;
+        let called = seen.display_names().ok()?;
         let argument = |name| text(arguments, name);
         let what = [
             argument("title"),
@@ -182,7 +184,7 @@ impl Tool for EditEvents {
         let what = what.join(", ");
         if argument("action")? == "add" {
             let calendar = chosen(&seen, argument("calendar"), viewer.asker()).ok()?;
-            let calendar = words::seen(words, &calendar);
+            let calendar = words::seen(words, &calendar, &called);
             let fields = [("calendar", calendar.as_str()), ("event", &what)];
             return Some(words.say("action.calendar.add", &fields).into());
         }
@@ -198,7 +200,7 @@ impl Tool for EditEvents {
             (_, false) => "action.calendar.change",
             (_, true) => "action.calendar.change_all",
         };
-        let calendar = words::seen(words, &calendar);
+        let calendar = words::seen(words, &calendar, &called);
         let fields = [
             ("calendar", calendar.as_str()),
             ("event", &event),
@@ -420,7 +422,7 @@ impl Editing<'_, '_> {
     fn with<T>(
         &self,
         source: &CalendarSource,
-        ask: impl FnOnce(&Remote<'_>) -> Result<T, String>,
+        ask: impl FnOnce(&Remote<'_>) -> Result<T, Said>,
     ) -> Result<T, String> {
         Snapshot::none_open();
         let context = self.context;
@@ -436,8 +438,9 @@ impl Editing<'_, '_> {
             deadline: limit.deadline,
             cancel: context.cancel,
         };
-        let remote = open(source, password.as_ref(), reach)?;
-        ask(&remote).map_err(|why| format!("the calendar {} was not changed: {why}", source.name))
+        let remote = open(source, password.as_ref(), reach);
+        let answer = remote.and_then(|remote| ask(&remote));
+        answer.map_err(|why| format!("the calendar {} was not changed: {why}", source.name))
     }
 
     fn put(
@@ -446,7 +449,7 @@ impl Editing<'_, '_> {
         place: &str,
         document: &Component,
         condition: (&str, &str),
-    ) -> Result<(), String> {
+    ) -> Result<(), Said> {
         let headers = [("content-type", "text/calendar; charset=utf-8"), condition];
         let answer = remote.send("PUT", place, &headers, Some(document.write().as_bytes()))?;
         match answer.status {
@@ -504,9 +507,9 @@ impl Editing<'_, '_> {
     }
 }
 
-fn refused(answer: &Answer) -> String {
+fn refused(answer: &Answer) -> Said {
     match answer.status {
-        412 => "the event was changed elsewhere in the meantime: look at it again".to_owned(),
+        412 => "the event was changed elsewhere in the meantime: look at it again".into(),
         _ => answer.problem(),
     }
 }

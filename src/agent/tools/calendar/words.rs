@@ -2,7 +2,7 @@
 
 use base::language::Words;
 use base::people::Audience;
-use store::Calendar;
+use store::{Calendar, DisplayNames};
 
 /// A calendar with its owner.
 pub(super) fn named(calendar: &Calendar) -> String {
@@ -10,16 +10,15 @@ pub(super) fn named(calendar: &Calendar) -> String {
 }
 
 /// The same, and who else sees it.
-pub(super) fn seen(words: Words, calendar: &Calendar) -> String {
-    let fields = [
-        ("calendar", calendar.name.as_str()),
-        ("owner", &calendar.owner),
-    ];
+pub(super) fn seen(words: Words, calendar: &Calendar, called: &DisplayNames) -> String {
+    let called = |name: &String| called.get(name).unwrap_or(name).clone();
+    let owner = called(&calendar.owner);
+    let fields = [("calendar", calendar.name.as_str()), ("owner", &owner)];
     let key = match &calendar.audience {
         Audience::Private => "calendar.private",
         Audience::Household => "calendar.household",
         Audience::People(names) => {
-            let people = words.list(names);
+            let people = words.list(&names.iter().map(called).collect::<Vec<_>>());
             let [calendar, owner] = fields;
             return words.say("calendar.people", &[calendar, owner, ("people", &people)]);
         }
@@ -28,7 +27,7 @@ pub(super) fn seen(words: Words, calendar: &Calendar) -> String {
 }
 
 /// A line about a calendar, for the model.
-pub(super) fn calendar(calendar: &Calendar) -> String {
+pub(super) fn calendar(calendar: &Calendar, called: &DisplayNames) -> String {
     let may = match calendar.can_write && !calendar.is_read_only {
         true => "",
         false => "; it can be read alone",
@@ -37,5 +36,5 @@ pub(super) fn calendar(calendar: &Calendar) -> String {
         Some(problem) => format!("; {problem}"),
         None => String::new(),
     };
-    format!("[{}{may}{problem}]", seen(Words::ENGLISH, calendar))
+    format!("[{}{may}{problem}]", seen(Words::ENGLISH, calendar, called))
 }

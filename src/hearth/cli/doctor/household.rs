@@ -8,6 +8,7 @@ use crate::cli::running_server::RunningServer;
 use crate::cli::token::narrowing;
 use crate::service::settings::{self, UnknownName};
 use crate::service::views;
+use base::language::Said;
 use base::people::{Audience, folded};
 use base::url::Url;
 use config::{BUILTIN_TOOLS, Config, Permission, Settings, WebhookAccount};
@@ -45,7 +46,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
 }
 
 fn calendar(
-    (owner, name, problem, is_failing): &(String, String, String, bool),
+    (owner, name, problem, is_failing): &(String, String, Said, bool),
     option: &str,
 ) -> Diagnosis {
     let text = match is_failing {
@@ -53,7 +54,7 @@ fn calendar(
         false => format!("of the calendar {name} of {owner} not all is shown: {problem}"),
     };
     let found = Diagnosis::warning(text).advise(format!("hearth calendar list{option}"));
-    match problem.contains("password") {
+    match problem.to_string().contains("password") {
         true => found.advise(format!("hearth calendar update{option} ID --password")),
         false => found,
     }

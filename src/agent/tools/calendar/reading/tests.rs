@@ -13,7 +13,8 @@ fn view() -> View {
 fn read(text: &str) -> (Vec<EventTime>, Option<String>) {
     let mut reading = Reading::new(view());
     reading.add(text.as_bytes(), Some("/a.ics"));
-    reading.finish()
+    let (times, problem) = reading.finish();
+    (times, problem.map(|problem| problem.to_string()))
 }
 
 fn event(lines: &str) -> String {
