@@ -6,12 +6,11 @@ use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 
 use super::cron::{Cron, MONTHS, WEEKDAYS};
-use super::timing::duration;
 use super::zone::Zone;
 use crate::clock::Timestamp;
 
 /// More than a century is a mistake, and could leave the calendar.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(100 * 366 * 86_400);
+const LONGEST_WAIT: Duration = Duration::from_secs(100 * 366 * 86_400);
 /// The hour of a day that is named without one.
 const USUAL_HOUR: i8 = 9;
 /// What joins the words that mean something.
@@ -364,6 +363,25 @@ impl Phrase {
         };
         format!("{fields} {first}/{step}{letter}").parse().ok()
     }
+}
+
+/// `90s`, `20m`, `2h` or `3d`.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let unit = text.chars().last()?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let number = &text[..text.len() - unit.len_utf8()];
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = number.parse().ok()?;
+    let wait = count.checked_mul(seconds).map(Duration::from_secs);
+    wait.filter(|wait| *wait <= LONGEST_WAIT)
 }
 
 /// `20 minutes`, `20m`, `half an hour`, `two hours and 30 minutes`, and how many words that is.

@@ -1,11 +1,9 @@
 //! When a schedule runs, from what a person or a model wrote.
 
-use std::time::Duration;
-
 use jiff::civil::DateTime;
 
 use super::cron::Cron;
-use super::phrase::{self, LONGEST_WAIT, Meaning};
+use super::phrase::{self, Meaning};
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -123,7 +121,7 @@ fn future(time: Timestamp, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
 
 fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
     if let Some(delay) = text.strip_prefix('+') {
-        return duration(delay).map(Meaning::Wait);
+        return phrase::duration(delay).map(Meaning::Wait);
     }
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Some(Meaning::Instant(Timestamp::from_millis(
@@ -135,23 +133,4 @@ fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
         Ok(local) if text.contains(':') => Some(Meaning::Once(local)),
         _ => phrase::read(text, zone, now).or_else(|| Some(Meaning::Repeated(text.parse().ok()?))),
     }
-}
-
-/// `90s`, `20m`, `2h` or `3d`.
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    let unit = text.chars().last()?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return None,
-    };
-    let number = &text[..text.len() - unit.len_utf8()];
-    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let count: u64 = number.parse().ok()?;
-    let wait = count.checked_mul(seconds).map(Duration::from_secs);
-    wait.filter(|wait| *wait <= LONGEST_WAIT)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use base::people::UserRole;
 use support::home::{Home, PASSWORD};
 use support::http::post;
-use support::model::Model;
+use support::model::{Act, Model};
 use support::program::{printed, run};
 
 fn called(people: &Value) -> Vec<(String, String)> {
@@ -140,4 +140,44 @@ fn the_terminal_adds_lists_and_renames() {
     assert_eq!(called, "Leo der Kleine", "{invited}");
     let listed = String::from_utf8(run(folder, &["user", "list"]).stdout).unwrap();
     assert!(listed.contains("Leo der Kleine"), "{listed}");
+}
+
+#[test]
+fn errors_and_questions_say_what_people_are_called() {
+    let model = Model::acting(vec![Act::call("remember", json!({ "content": "Milk" }))]);
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let (mut user, mut admin) = (home.websocket(&home.tokens.user), home.admin());
+    for (client, name) in [(&mut user, "Oma Trude"), (&mut admin, "Boss")] {
+        client.ask(json!({ "type": "set_display_name", "display_name": name }));
+    }
+    let tea = json!({ "type": "add_memory", "content": "Tea", "audience": "household" });
+    let tea = user.ask(tea)["memory_id"].clone();
+    user.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    user.send(&json!({ "type": "chat", "message": "Milk!" }));
+    let asked = user.event("approval.requested");
+    assert_eq!(asked["requested_by"], "user");
+    assert_eq!(asked["origin"], "Oma Trude asks");
+    let always = asked["answers"][2]["sentence"].as_str().unwrap();
+    assert!(always.ends_with("when Oma Trude asks."), "{always}");
+    let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+    admin.ask(approve.clone());
+    let mut ben = home.websocket(&home.add_person("ben", UserRole::User));
+    for (is_admin, request, why) in [
+        (true, approve, "by Boss"),
+        (
+            false,
+            json!({ "type": "delete_memory", "memory_id": tea }),
+            "only Oma Trude or an admin may change this memory",
+        ),
+        (
+            true,
+            json!({ "type": "update_memory", "memory_id": tea, "audience": "private" }),
+            "this memory is of Oma Trude",
+        ),
+    ] {
+        let client = if is_admin { &mut admin } else { &mut ben };
+        client.send(&request);
+        let refused = client.response()["error"].to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
 }
