@@ -39,7 +39,7 @@ impl Household {
             .split_whitespace()
             .find(|word| word.starts_with("age1"));
         let backup = json!({"at": "00:00", "directory": disk, "encrypt_to": public});
-        write_config(data.path(), model.config_with(json!({"backup": backup})));
+        write_config(data.path(), model.config_with(json!({"backup": backup, "limits": {"commands_per_second": 1_000, "commands_burst": 1_000}})));
         let tokens = make_people(data.path());
         Household {
             data,

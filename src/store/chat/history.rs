@@ -128,9 +128,11 @@ impl Snapshot<'_> {
         drop(kept);
         let known = known.and_then(|known| known.downcast::<KeptPast>().ok());
         let is_known = known.is_some();
-        let (past, next) = read_past(connection, sight, id, wanted, known.map(|known| *known))?;
+        let names = display_names(connection)?;
+        let read = |known| read_past(connection, sight, id, wanted, &names, known);
+        let (past, next) = read(known.map(|known| *known))?;
         if cfg!(debug_assertions) && is_known {
-            let (anew, _) = read_past(connection, sight, id, wanted, None)?;
+            let (anew, _) = read(None)?;
             assert_eq!(format!("{anew:?}"), format!("{past:?}"), "{id}: stale");
         }
         if let Some(next) = next.filter(|next| next.bytes <= MOST_KEPT_BYTES) {
@@ -244,6 +246,7 @@ fn read_past(
     sight: &Sight,
     id: ConversationId,
     wanted: &WantedPast,
+    names: &DisplayNames,
     kept: Option<KeptPast>,
 ) -> Outcome<(Past, Option<KeptPast>)> {
     let view = row(connection, VIEW, params![id], view_from_row)?.unwrap_or_default();
@@ -257,9 +260,8 @@ fn read_past(
         shortened: view.shortened,
         rewrites: view.rewrites,
         seen: wanted.with_memories.then(|| sight.scope()),
-        names: display_names(connection)?,
+        names: names.clone(),
     };
-    let names = &read_for.names;
     let most_turns = wanted.most_turns.min(MOST_TURNS);
     let known = kept.filter(|kept| {
         let fits = kept.bytes <= wanted.most_bytes && kept.turns.len() <= most_turns;
@@ -323,13 +325,12 @@ fn read_past(
     }
     if is_kept && (has_more || left == 0) {
         // The oldest have to go.
-        return read_past(connection, sight, id, wanted, None);
+        return read_past(connection, sight, id, wanted, names, None);
     }
     new.reverse();
     // Nobody else has it, unless a turn of this conversation still runs.
     Arc::make_mut(&mut turns).append(&mut new);
     let is_all = !has_more && left > 0 && !wanted.with_hidden;
-    let names = read_for.names.clone();
     let kept = is_all.then(|| KeptPast {
         bytes: wanted.most_bytes - left,
         read_for,
@@ -344,7 +345,7 @@ fn read_past(
         suspended: view.suspended as usize,
         has_outside_text: view.has_outside_text,
         folded_for: usize::try_from(view.folded_for).unwrap_or_default(),
-        names,
+        names: names.clone(),
     };
     Ok((past, kept))
 }
