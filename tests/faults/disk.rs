@@ -115,9 +115,11 @@ pub fn full(rounds: u64) {
             disk.fill();
             within(MAX_WAIT, "/health tells", || {
                 let answer = get(address, "/health");
-                (answer.status == 503).then(|| assert!(answer.header("retry-after").is_some()))
+                (answer.status == 503).then(|| {
+                    assert!(answer.header("retry-after").is_some());
+                    assert!(answer.body.contains("\"error\""), "{}", answer.body);
+                })
             });
-            assert!(get(address, "/health").body.contains("\"error\""));
             within(MAX_WAIT, "the log tells", || {
                 let said = fs::read_to_string(outside.path().join("stderr.txt")).unwrap();
                 let told = said.contains("the database cannot be written");

@@ -27,8 +27,10 @@ impl Household {
                 assert!(ids(reply, "mem_").is_empty(), "{actor:?} {text}: {reply}");
                 return "remember";
             }
+            // Its own comes first: others that say something alike may be named after it.
             let id = ids(reply, "mem_")
-                .pop()
+                .into_iter()
+                .next()
                 .unwrap_or_else(|| panic!("{text}: {reply}"));
             self.reference.memories.push(Thing {
                 id,
