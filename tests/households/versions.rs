@@ -304,6 +304,7 @@ impl Reference {
         let conversation = &self.conversations[number];
         let newest = conversation.message(conversation.latest);
         match self.marks_of(person, number).read_until {
+            _ if conversation.shown().count() == 0 => false,
             Some(read_until) => conversation.latest > read_until,
             None => newest.is_some_and(|newest| newest.asker != Some(person)),
         }

@@ -136,6 +136,8 @@ fn of(connection: &Connection, user: UserId, conversation: &Conversation) -> Out
     })?;
     let (is_pinned, is_archived, read_until) = noted.unwrap_or_default();
     let is_unread = match read_until {
+        // All of its messages may have been deleted.
+        _ if conversation.message_count == 0 => false,
         Some(read_until) => latest.as_i64() > read_until,
         None => value(connection, IS_NEWS, params![latest, user])?.unwrap_or(false),
     };
