@@ -99,7 +99,7 @@ fn results_of_tools_are_shown_in_short_once_the_cache_is_cold() {
         results.filter(is_whole).count()
     };
     // A long message is read from the disk again before it is answered, and so is one that
-    // comes while the turn before is still being put away.
+    // comes while the turn before is still being stored.
     let long = "and now? ".repeat(600);
     for message in ["and now?", &long] {
         let conversation = client.chat("look for the soup")["conversation_id"].clone();
