@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use store::{NewToken, Store, TokenScope, User, UserRole};
 
 use super::client::Client;
+use super::eventually;
 
 /// The password of every test user.
 pub const PASSWORD: &str = "correct horse battery";
@@ -64,15 +65,21 @@ impl Home {
 
     /// Starts the stopped server on this port; 0 lets the system choose.
     pub fn start_on(&mut self, port: u16) {
-        self.server = Some(
-            Server::start(Options {
-                data_dir: self.folder.path().to_owned(),
-                bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-                port: Some(port),
-                clock: self.clock.clone(),
-            })
-            .unwrap_or_else(|error| panic!("{error}")),
-        );
+        let options = || Options {
+            data_dir: self.folder.path().to_owned(),
+            bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            port: Some(port),
+            clock: self.clock.clone(),
+        };
+        // A program that another test is starting has all files of this process, locks
+        // included, until the system runs it.
+        let own_lock = format!("another hearth (process {})", std::process::id());
+        let server = eventually("the lock is free", || match Server::start(options()) {
+            Ok(server) => Some(server),
+            Err(error) if error.to_string().starts_with(&own_lock) => None,
+            Err(error) => panic!("{error}"),
+        });
+        self.server = Some(server);
     }
 
     /// The same without waiting for turns that run.

@@ -19,10 +19,9 @@ use support::program::{Program, hearth, send_signal};
 use support::receiver::Receiver;
 use support::{SetOnDrop, eventually};
 
-/// How long the slow model takes for one turn.
-const TURN: Duration = Duration::from_secs(1);
-/// How soon a bystander is served where nothing of theirs is slow.
-const SOON: Duration = Duration::from_secs(1);
+/// How soon a bystander is served where nothing of theirs is slow, on a busy machine too.
+/// What is stuck in these tests stays so for longer.
+const SOON: Duration = Duration::from_secs(5);
 /// Turns of a flood.
 const FLOOD: usize = 150;
 
@@ -52,9 +51,9 @@ fn channels(accounts: &[(&str, String)]) -> Value {
     ])
 }
 
-fn tell(home: &Home, account: &str) {
+fn tell(home: &Home, account: &str, message: &str) {
     let path = format!("/webhook/{account}");
-    let answer = post(home.address(), &path, &[], &json!({ "message": "hello" }));
+    let answer = post(home.address(), &path, &[], &json!({ "message": message }));
     assert_eq!(answer.status, 202, "{answer:?}");
 }
 
@@ -81,12 +80,15 @@ fn wait_for_turns(home: &Home, least: usize) {
     });
 }
 
-/// A home whose model takes a turn's time for each request.
+/// A home whose model answers no turn of a flood before the test is over.
 fn slow_home() -> (Model, Home) {
-    let model = Model::start(|_, _| {
-        std::thread::park_timeout(TURN);
-        Act::say("at last")
-    });
+    let model =
+        Model::start(
+            |request, _| match request["messages"].to_string().contains("of the flood") {
+                true => Act::Stall("at last".into()),
+                false => Act::say("at once"),
+            },
+        );
     let nowhere = "http://127.0.0.1:1/".to_owned();
     let home = Home::start(model.config_with(json!({
         "channels": channels(&[("flood", nowhere)]),
@@ -95,31 +97,30 @@ fn slow_home() -> (Model, Home) {
     (model, home)
 }
 
-/// A chat of whoever has this token is answered within two turn times.
+/// A chat of whoever has this token is answered, though the flood is not.
 fn is_served(home: &Home, token: &str) {
     let mut client = home.websocket(token);
-    let took = time(|| assert_eq!(client.chat("hello")["response"], "at last"));
-    assert!(took < 2 * TURN, "{took:?}");
+    assert_eq!(client.chat("hello")["response"], "at once");
 }
 
 #[test]
 fn an_account_with_a_slow_model_delays_no_person() {
     let (_model, mut home) = slow_home();
     for _ in 0..FLOOD {
-        tell(&home, "flood");
+        tell(&home, "flood", "one of the flood");
     }
-    wait_for_turns(&home, FLOOD / 2);
+    wait_for_turns(&home, FLOOD);
     is_served(&home, &home.tokens.user);
     // Nor where all of it goes on after a restart.
     home.restart_at_once();
-    wait_for_turns(&home, FLOOD / 2);
+    wait_for_turns(&home, FLOOD);
     is_served(&home, &home.tokens.user);
 }
 
 #[test]
 fn a_person_with_many_conversations_delays_nobody_else() {
     let (_model, home) = slow_home();
-    let _flood = flood(&home, &home.tokens.user, "again");
+    let _flood = flood(&home, &home.tokens.user, "one of the flood");
     wait_for_turns(&home, FLOOD / 2);
     is_served(&home, &home.tokens.admin);
     // Nor themselves where they use something else.
@@ -176,17 +177,17 @@ fn a_receiver_that_hangs_delays_no_callback_and_no_notification_of_others() {
         } } },
     })));
     let is_stuck = gate.write().unwrap();
-    tell(&home, "stuck");
+    tell(&home, "stuck", "hello");
     stuck.wait_for(1);
     for _ in 0..24 {
-        tell(&home, "stuck");
+        tell(&home, "stuck", "hello");
     }
     eventually("the receiver hangs", || {
         (came.load(Ordering::SeqCst) > 1).then_some(())
     });
     let mut callbacks = 0;
     let took = quickest(|| {
-        tell(&home, "good");
+        tell(&home, "good", "hello");
         callbacks += 1;
         good.wait_for(callbacks);
     });
