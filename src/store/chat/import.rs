@@ -283,11 +283,13 @@ fn begin(
     let created_at = new.created_at.min(write.now);
     let wanted = new.id.map(ConversationId::as_i64);
     let id = free_id(write, "conversations", wanted, created_at, 0)?;
+    // Its place in lists until a message has one: pages of lists need a place of its own for
+    // each, those without messages included.
     write.execute(
         "INSERT INTO conversations (id, title, channel, created_at, updated_at, message_count,
              latest, imported_from, imported_at, owner_id, audience_id, account, external_name,
              model, instructions, surface, has_outside_text)
-         VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9,
+         VALUES (?1, ?2, ?3, ?4, ?4, 0, ?1, ?5, ?6, ?7, ?8, ?9,
              (SELECT ?10 WHERE NOT EXISTS (
                  SELECT 1 FROM conversations WHERE account = ?9 AND external_name = ?10)),
              ?11, ?12, ?13, ?14)",

@@ -309,3 +309,38 @@ fn ids_are_read_under_the_name_that_they_have_everywhere_and_the_older_one() {
         assert_eq!(exported(other.path()), export, "{name}");
     }
 }
+
+/// Pages of a list begin where the last one ended, which each entry has to itself.
+#[test]
+fn emptied_conversations_are_listed_on_some_page() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let mut file = json!({"type": "hearth_export", "version": 1}).to_string();
+    for minute in 10..15 {
+        let empty = json!({ "type": "conversation", "id": format!("conv_06zvk5wc4af{minute}"),
+            "title": "", "owner": "admin", "created_at": format!("2026-11-27T12:{minute}:00Z") });
+        file = format!("{file}\n{empty}");
+    }
+    let path = folder.path().join("all.jsonl");
+    fs::write(&path, file).unwrap();
+    let told = good(folder.path(), &["import", text(&path)]);
+    assert!(
+        told.starts_with("Imported 0 messages in 5 conversations"),
+        "{told}"
+    );
+
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.admin);
+    let (mut listed, mut cursor) = (0, Value::Null);
+    loop {
+        let page = client.ask(json!({"type": "list_conversations", "limit": 2, "cursor": cursor}));
+        listed += page["conversations"].as_array().unwrap().len();
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(listed, 5);
+}
