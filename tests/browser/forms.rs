@@ -284,12 +284,30 @@ fn the_own_account_shows_what_holds_now() {
     assert_eq!(page.evaluate(shown), json!(["Oma Trude", "22:00", "06:45"]));
     let account = user.ask(json!({ "type": "get_quiet_hours" }));
     assert_eq!(account["quiet_hours"], "22:00-06:45");
-    // A file of one's own comes in, and is said how far it is.
-    page.evaluate(&format!(
-        "{{ const file = document.querySelector('input[type=file]'); const data = new DataTransfer(); data.items.add(new File([{}], 'conversations.json')); file.files = data.files; file.dispatchEvent(new Event('change')); }}",
-        json!(include_str!("../data/imports/claude.json"))
-    ));
-    page.until("document.querySelector('.toast')?.textContent.startsWith('Imported ')");
+    // Files of one's own come in, and how far each is is shown.
+    page.evaluate("window.progress = 0; new MutationObserver(() => { if (document.querySelector('progress')) progress += 1; }).observe(document.body, { childList: true, subtree: true })");
+    let files = [
+        include_str!("../data/imports/claude.json").to_owned(),
+        include_str!("../data/imports/chatgpt.json").to_owned(),
+        String::new(),
+    ];
+    for (number, file) in files.into_iter().enumerate() {
+        // The last one is Hearth's own, of what came before.
+        let own = number == 2;
+        let file = match own {
+            true => page.evaluate("fetch('export', { headers: { authorization: `Bearer ${sessionStorage.getItem('hearth.token')}` } }).then((answer) => answer.text())"),
+            false => file.into(),
+        };
+        page.evaluate(&format!(
+            "{{ progress = 0; const file = document.querySelector('input[type=file]'); const data = new DataTransfer(); data.items.add(new File([{}], 'conversations.json')); file.files = data.files; file.dispatchEvent(new Event('change')); }}",
+            json!(file)
+        ));
+        page.until(&format!(
+            "document.querySelector('.toast')?.textContent.startsWith('Imported ') && document.querySelector('.toast').textContent.includes('already') === {own}"
+        ));
+        page.until("progress > 0 && !document.querySelector('progress')");
+        page.evaluate("document.querySelector('.toast')?.remove()");
+    }
     page.until("document.querySelector('.list a')");
     check(&page, &home);
 }

@@ -86,6 +86,9 @@ impl Drop for Terminal {
     }
 }
 
+/// Questions and what is typed then.
+type Answers<'a> = &'a [(&'a str, &'a str)];
+
 #[test]
 fn a_person_in_a_terminal_says_where_the_model_is() {
     if !is_there("script") {
@@ -96,7 +99,7 @@ fn a_person_in_a_terminal_says_where_the_model_is() {
     let url = model.config()["base_url"].as_str().unwrap().to_owned();
     let host = url.trim_start_matches("http://").trim_end_matches("/v1");
     let key = "sk-typed-by-hand";
-    let cases: [(&str, &str, &[(&str, &str)], Value); 4] = [
+    let cases: [(&str, &str, Answers<'_>, Value); 4] = [
         (
             "here",
             "",
