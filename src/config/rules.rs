@@ -338,11 +338,9 @@ impl Rule for UrlText {
             }
             return None;
         };
-        if url.user.as_deref() == Some(MASK) {
-            reader.refuse(
-                path,
-                "is masked; give the real user and password in its place",
-            );
+        if [&url.user, &url.query].contains(&&Some(MASK.to_owned())) {
+            let advice = "give it whole, with its user, password and query";
+            reader.refuse(path, format_args!("is masked; {advice}"));
             return None;
         }
         if url.user.is_some() {

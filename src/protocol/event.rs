@@ -167,6 +167,9 @@ events! {
         ok: bool,
         /// The beginning of the result: at most 200 bytes.
         summary: String,
+        /// Whether the tool's server has failed, which an admin can mend.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        needs_admin: bool,
     },
 
     /// The model is busy: its server is asked again after a while. Not kept.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::audiences::sign_in_as;
 use super::chromium::{Chromium, Page};
 use super::pages::go;
 use super::visit::{STEPS, go_on, new_home, visit_first};
-use super::{address, say, sign_in};
-use support::home::Home;
+use super::{LAST_REPLY, address, say, sign_in};
+use support::home::{Home, PASSWORD};
 use support::model::{Act, Model};
 use support::peers::AXE;
 
@@ -104,6 +105,102 @@ fn axe_finds_nothing_on_any_screen() {
         super::forms::press(&mut page, button);
         page.until("document.querySelector('dialog form')");
         examine(&mut page, axe, button);
+    }
+}
+
+/// What others than admins see of each page is another page.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn axe_finds_nothing_for_a_person_a_child_and_a_guest() {
+    let Some(axe) = axe_core() else { return };
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["content"].as_str() {
+            _ if last["role"] == "tool" => Act::say("It is done."),
+            Some(text) if text.contains("run") => {
+                Act::call("run_command", json!({ "command": "true" }))
+            }
+            Some(text) if text.contains("fail") => Act::error(401, "", "no such key"),
+            Some(text) if text.contains("think") => Act::say("<think>Perhaps.</think>Indeed."),
+            _ => Act::say(REPLY),
+        }
+    });
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tools": { "run_command": { "enabled": true } },
+        "people": { "user": { "monthly_tokens": 1_000_000 } },
+    })));
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "add_user", "name": "kid", "password": PASSWORD, "child": true }));
+    admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk"] }));
+    for name in ["user", "kid"] {
+        let mut one = home.websocket(&home.token(name, &json!({})));
+        one.ask(
+            json!({ "type": "create_schedule", "say": "Feed the cat", "at": "2030-12-24T18:00" }),
+        );
+        one.ask(json!({ "type": "add_memory", "content": "Likes plums.", "audience": "private" }));
+    }
+    let browser = Chromium::start();
+    for (name, pages) in [
+        (
+            "user",
+            &[
+                "lists",
+                "reminders",
+                "memories",
+                "calendars",
+                "tools",
+                "status",
+                "account",
+                "help",
+            ][..],
+        ),
+        (
+            "kid",
+            &[
+                "lists",
+                "reminders",
+                "memories",
+                "calendars",
+                "tools",
+                "status",
+                "account",
+                "help",
+            ],
+        ),
+        ("viewer", &["account", "lists"]),
+    ] {
+        let mut page = browser.page();
+        page.call("Page.setBypassCSP", json!({ "enabled": true }));
+        sign_in_as(&mut page, &home, name);
+        page.until("document.querySelector('.welcome')");
+        let look =
+            |page: &mut Page, place: &str| examine(page, axe, &format!("{place} for {name}"));
+        look(&mut page, "welcome");
+        page.click(".foot .menu-place > button");
+        look(&mut page, "one's own menu");
+        page.press("Escape", 0);
+        if name != "viewer" {
+            say(&mut page, "tell me of the week");
+            page.until("document.querySelector('[role=log] .assistant .footnotes')");
+            say(&mut page, "think of it");
+            page.click(".messages .assistant summary");
+            look(&mut page, "thoughts and a reply");
+            say(&mut page, "run it");
+            page.until(&format!(
+                "document.querySelector('.approval, .live .tools') || {LAST_REPLY}.textContent === 'It is done.'"
+            ));
+            look(&mut page, "a question");
+            page.press("Escape", 0);
+            page.until("document.querySelector('.send').getAttribute('aria-label') !== 'Stop'");
+            say(&mut page, "and fail");
+            page.until("document.querySelector('.failure')");
+            look(&mut page, "a failure");
+        }
+        for place in pages {
+            go(&mut page, place);
+            look(&mut page, place);
+        }
     }
 }
 

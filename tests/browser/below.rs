@@ -115,7 +115,7 @@ pub fn drive(home: &Home, proxy: SocketAddr, push: &Receiver) {
     );
     assert_eq!(manifest, json!([base, base]));
 
-    page.allow(&origin, "notifications");
+    page.allow(&origin, &["notifications"]);
     let endpoint = format!("http://{}/push/below", push.address);
     subscribing(&mut page, &Browser::new().subscription(&endpoint));
     page.evaluate("location.hash = '#/account'");

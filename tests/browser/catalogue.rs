@@ -4,11 +4,52 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::audiences::sign_in_as;
 use super::chromium::Chromium;
-use super::{address, sign_in};
+use super::pages::{go, look};
+use super::{address, check, sign_in};
 use support::eventually;
 use support::home::{Home, TemporaryDirectory};
+use support::program::{printed, run};
 use support::served::Served;
+
+/// The owner installs one in the terminal; the open page shows it at once, and admins remove it.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_skill_is_seen_by_members_and_removed_by_admins() {
+    let home = Home::offline();
+    let skill = home.folder.path().join("tea");
+    std::fs::create_dir(&skill).unwrap();
+    let manifest = "---\nname: tea\ndescription: How to brew tea\n---\nSlowly.\n";
+    std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
+    let browser = Chromium::start();
+    let (mut page, mut other) = (browser.page(), browser.page());
+    sign_in(&mut page, &home);
+    sign_in_as(&mut other, &home, "user");
+    for page in [&mut page, &mut other] {
+        go(page, "tools");
+    }
+    let added = run(
+        home.folder.path(),
+        &["skill", "add", skill.to_str().unwrap()],
+    );
+    assert!(added.status.success(), "{}", printed(&added));
+    let shown = "[...document.querySelectorAll('.page .rows > li')].some((one) => one.textContent.includes('How to brew tea'))";
+    page.until(shown);
+    go(&mut other, "lists");
+    go(&mut other, "tools");
+    other.until(shown);
+    let removes = "[...document.querySelectorAll('.page .rows > li')].find((one) => one.textContent.includes('How to brew tea')).querySelector('button')";
+    assert!(other.evaluate(removes).is_null());
+    look(&mut page, "skills");
+    page.evaluate(&format!("{removes}.click()"));
+    page.click("dialog [type=submit]");
+    page.until(&format!("!document.querySelector('dialog') && !({shown})"));
+    let skills = home.admin().ask(json!({ "type": "list_skills" }));
+    assert_eq!(skills["skills"], json!([]));
+    check(&page, &home);
+    check(&other, &home);
+}
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]

@@ -284,12 +284,12 @@ impl Page {
     }
 
     /// Lets the pages of an origin do something that a person would be asked for.
-    pub fn allow(&mut self, origin: &str, permission: &str) {
+    pub fn allow(&mut self, origin: &str, permissions: &[&str]) {
         let context = self.context.clone();
         let session = self.session.take();
         self.call(
             "Browser.grantPermissions",
-            json!({ "origin": origin, "browserContextId": context, "permissions": [permission] }),
+            json!({ "origin": origin, "browserContextId": context, "permissions": permissions }),
         );
         self.session = session;
     }

@@ -15,6 +15,7 @@ use store::CommitGate;
 use support::calendar_server::CalendarServer;
 use support::eventually;
 use support::home::{Home, PASSWORD};
+use support::mcp_http::McpServer;
 use support::model::{Act, Model};
 use support::program::free_port;
 use support::voice::{VoiceServer, response};
@@ -317,6 +318,79 @@ fn a_person_without_tokens_left_asks_in_their_own_language() {
     page.reload();
     page.until(asks);
     check(&page, &home);
+}
+
+/// A server of tools that fails in a chat. What the server of a tool says is no line to copy.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_failed_tool_call_leads_to_where_it_is_mended() {
+    let server = McpServer::with_tools(std::iter::empty());
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["content"].as_str() {
+            Some(text) if last["role"] == "user" => {
+                let call = text.split_whitespace().last().unwrap_or_default();
+                Act::call(&format!("mcp_web_{call}"), json!({}))
+            }
+            _ => Act::say("That was it."),
+        }
+    });
+    let headers = json!({ "Authorization": "Bearer open sesame" });
+    let home = Home::start(model.config_with(json!({
+        "mcp_servers": { "web": { "url": server.url(), "headers": headers } },
+    })));
+    let mut admin = home.admin();
+    eventually("the server's tools are there", || {
+        let listed = admin.ask(json!({ "type": "list_tools" })).to_string();
+        listed.contains("mcp_web_broken").then_some(())
+    });
+    let browser = Chromium::start();
+    for name in ["admin", "user"] {
+        let mut page = browser.page();
+        page.call("Accessibility.enable", json!({}));
+        page.call("Page.setBypassCSP", json!({ "enabled": true }));
+        page.size(390, 844);
+        sign_in_as(&mut page, &home, name);
+        page.until("document.querySelector('.composer textarea:enabled')");
+        let calls = "[role=log] .tools > li";
+        for (call, count) in [("plain", 1), ("broken", 2)] {
+            say(&mut page, call);
+            page.until(&format!(
+                "document.querySelectorAll('{calls}').length === {count}"
+            ));
+        }
+        let ends = |text: &str| {
+            format!(
+                "[...document.querySelectorAll('{calls}')].at(-1).lastChild.textContent.trim() === {}",
+                json!(text)
+            )
+        };
+        let asks = if name == "admin" {
+            "Open Tools"
+        } else {
+            "Ask admin."
+        };
+        page.until(&ends(asks));
+        let plain = page.evaluate(&format!(
+            "document.querySelectorAll('{calls}')[0].children.length"
+        ));
+        assert_eq!(plain, 1, "what has not failed says nothing more");
+        check_names(&mut page, "a failed call");
+        if let Some(axe) = axe_core() {
+            examine(&mut page, axe, "a failed call");
+        }
+        page.screenshot(&format!("failed-call-{name}"));
+        if name == "admin" {
+            press(&mut page, "Open Tools");
+            page.until("document.querySelector('.place').dataset.page === 'tools'");
+        } else {
+            let buttons = page.evaluate(&format!(
+                "document.querySelectorAll('{calls} button').length"
+            ));
+            assert_eq!(buttons, 0, "{name}");
+        }
+        check(&page, &home);
+    }
 }
 
 #[test]

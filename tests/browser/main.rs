@@ -255,6 +255,12 @@ fn thoughts_are_folded_above_the_reply_while_and_after_it_is_written() {
     page.until(&after);
     page.click(".messages .assistant summary");
     page.until("document.querySelector('.messages .assistant details[open] > pre')");
+    page.screenshot("thoughts");
+    // They are for whoever waits: nothing of them is kept.
+    page.reload();
+    until_last_reply(&mut page, "Take a coat.");
+    let kept = page.evaluate("document.querySelector('.messages details')");
+    assert!(kept.is_null(), "{kept}");
     check(&page, &home);
 }
 

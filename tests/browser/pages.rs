@@ -2,12 +2,14 @@
 
 use serde_json::json;
 
+use super::audiences::sign_in_as;
 use super::chromium::{Chromium, Page};
 use super::files::Files;
 use super::forms::press;
 use super::{check, say, sign_in, until_last_reply};
-use support::home::{Home, TemporaryDirectory};
+use support::home::{Home, PASSWORD, TemporaryDirectory};
 use support::http::post;
+use support::mcp_http::McpServer;
 use support::model::{Act, Model, streamed};
 
 /// All pages that an admin has.
@@ -379,6 +381,122 @@ fn the_connection_is_tested_and_the_models_are_listed() {
         json!(away)
     ));
     check(&page, &home);
+}
+
+/// What only the owner of the machine may do is a line to type, which is copied whole, also
+/// over plain http, where browsers have no clipboard for pages.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn the_lines_for_the_owner_are_copied_as_they_are_to_be_typed() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    for host in ["127.0.0.1", "hearth.lan"] {
+        let mut page = browser.page();
+        let origin = format!("http://{host}:{}", home.address().port());
+        let clipboard = ["clipboardReadWrite", "clipboardSanitizedWrite"];
+        if host == "127.0.0.1" {
+            page.allow(&origin, &clipboard);
+        }
+        page.call(
+            "Emulation.setFocusEmulationEnabled",
+            json!({ "enabled": true }),
+        );
+        page.open(&origin);
+        page.fill("[name=username]", "admin");
+        page.fill("[name=password]", PASSWORD);
+        page.click("button[type=submit]");
+        page.until("document.querySelector('.welcome')");
+        assert_eq!(
+            page.evaluate("isSecureContext && !!navigator.clipboard"),
+            host == "127.0.0.1"
+        );
+        page.evaluate("document.addEventListener('copy', () => { window.copied = document.getSelection().toString() || document.activeElement.value; })");
+        let copied = |page: &mut Page, place: &str| {
+            page.evaluate("window.copied = null");
+            let button = format!("document.querySelectorAll('{place} .copy')");
+            let shown = page.evaluate(&format!(
+                "{button}[0].closest('.code').querySelector('pre').textContent"
+            ));
+            // Browsers copy for a hand alone.
+            let at = page.evaluate(&format!(
+                "(() => {{ {button}[0].scrollIntoView({{ block: 'center' }}); const {{ x, y, width, height }} = {button}[0].getBoundingClientRect(); return [x + width / 2, y + height / 2]; }})()"
+            ));
+            for kind in ["mousePressed", "mouseReleased"] {
+                page.call("Input.dispatchMouseEvent", json!({ "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1 }));
+            }
+            page.until(&format!("{button}[0].textContent !== 'Copy'"));
+            let label = page.evaluate(&format!("{button}[0].textContent"));
+            assert_eq!(label, "Copied", "at {host}");
+            let read = match host {
+                "127.0.0.1" => "navigator.clipboard.readText()",
+                _ => "window.copied",
+            };
+            assert_eq!(page.evaluate(read), shown, "at {host}");
+            shown.as_str().unwrap().to_owned()
+        };
+        go(&mut page, "tools");
+        assert_eq!(copied(&mut page, ".page"), "hearth skill add ./skill");
+        go(&mut page, "upkeep");
+        // Two lines, one below the other.
+        page.evaluate("document.querySelector('.page .code').remove()");
+        assert_eq!(
+            copied(&mut page, ".page"),
+            "hearth backup --new-key backup.key\nhearth config set backup.encrypt_to age1…"
+        );
+        let is_wrong = |error: &&String| !error.contains("Cross-Origin-Opener-Policy");
+        assert_eq!(page.errors.iter().find(is_wrong), None);
+    }
+}
+
+/// Where the tools do not fit into a small window, the page says which are found on demand.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn the_tools_that_are_left_out_of_a_small_window_are_marked() {
+    let server = McpServer::with_tools((0..45).map(|number| format!("kitchen_job_{number}")));
+    let model = Model::saying("fine");
+    let headers = json!({ "Authorization": "Bearer open sesame" });
+    let home = Home::start(model.config_with(json!({
+        "context_tokens": 8192,
+        "mcp_servers": { "web": { "url": server.url(), "headers": headers } },
+    })));
+    let mut admin = home.admin();
+    let mut left_out = || {
+        let tools = admin.ask(json!({ "type": "list_tools" }))["tools"].take();
+        let tools = tools.as_array().unwrap().iter();
+        let left_out = tools.filter(|tool| tool["is_left_out"] == true);
+        let left_out = left_out.map(|tool| tool["name"].as_str().unwrap().to_owned());
+        left_out.collect::<Vec<String>>()
+    };
+    support::eventually("the server's tools are there", || {
+        (!left_out().is_empty()).then_some(())
+    });
+    let notice = "[...document.querySelectorAll('.page > p.quiet')].some((one) => one.textContent.startsWith('All of them take too much of the model’s window.'))";
+    let browser = Chromium::start();
+    for name in ["admin", "user"] {
+        let mut page = browser.page();
+        sign_in_as(&mut page, &home, name);
+        page.until("document.querySelector('.welcome')");
+        go(&mut page, "tools");
+        page.until(notice);
+        let marked = page.evaluate("[...document.querySelectorAll('.page .rows > li')].filter((one) => [...one.querySelectorAll('.badge')].some((badge) => badge.textContent === 'found on demand')).map((one) => one.querySelector('strong').title)");
+        assert_eq!(marked, json!(left_out()), "{name}");
+        if name == "admin" {
+            look(&mut page, "tools-left-out");
+        }
+        check(&page, &home);
+    }
+    // With room for all, nothing is said.
+    admin.ask(json!({ "type": "update_config", "config": { "context_tokens": 200_000 } }));
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "tools");
+    assert_eq!(page.evaluate(notice), false);
+    assert!(
+        !page
+            .evaluate("document.querySelector('.page').textContent")
+            .to_string()
+            .contains("found on demand")
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn the_worker_shows_what_the_server_tells_a_browser() {
     let origin = address(&home).trim_end_matches('/').to_owned();
     page.call("ServiceWorker.enable", json!({}));
     sign_in(&mut page, &home);
-    page.allow(&origin, "notifications");
+    page.allow(&origin, &["notifications"]);
     let told = Browser::new();
     let endpoint = format!("http://{}/push/chromium", service.address);
     let subscription = told.subscription(&endpoint);

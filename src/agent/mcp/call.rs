@@ -94,6 +94,12 @@ impl CallError {
         use CallError::{Broken, Cancelled, Silent, TimedOut};
         matches!(self, Broken(_) | Silent(_) | TimedOut | Cancelled)
     }
+
+    /// Whether the server itself has failed, and not this one request.
+    pub(super) fn is_of_server(&self) -> bool {
+        use CallError::{Cancelled, Refused, TimedOut};
+        !matches!(self, Refused(_) | TimedOut | Cancelled)
+    }
 }
 
 impl fmt::Display for CallError {

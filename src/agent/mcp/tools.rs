@@ -186,7 +186,10 @@ impl Tool for McpTool {
                 lock(&context.details).files = files;
                 text
             }
-            Err(error) => Err(self.failure(&error, context.deadline)),
+            Err(error) => {
+                lock(&context.details).needs_admin = error.is_of_server();
+                Err(self.failure(&error, context.deadline))
+            }
         }
     }
 }

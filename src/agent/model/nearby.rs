@@ -34,11 +34,14 @@ struct Candidate {
 
 /// The servers that run on this machine at their usual addresses.
 pub fn on_this_machine() -> Vec<ModelServer> {
-    let usual = presets().filter_map(|preset| {
+    ask(&usual().collect::<Vec<_>>(), HERE)
+}
+
+fn usual() -> impl Iterator<Item = Candidate> {
+    presets().filter_map(|preset| {
         let base_url = preset.base_url?.to_owned();
         Some(Candidate { preset, base_url })
-    });
-    ask(&usual.collect::<Vec<_>>(), HERE)
+    })
 }
 
 /// The servers at these addresses: a host, whose usual ports are tried; a host with a port; or
@@ -226,6 +229,43 @@ mod tests {
         assert!(at(&many).is_err());
         let problem = at(&["nas lan".to_owned()]).unwrap_err();
         assert!(problem.message().contains("nas lan"), "{problem}");
+    }
+
+    /// What is looked for on this machine, at ports that are free here.
+    #[test]
+    fn the_servers_of_this_machine_are_found_beside_each_other() {
+        let places = usual().map(|one| format!("{} {}", one.preset.name, one.base_url));
+        assert_eq!(
+            places.collect::<Vec<_>>(),
+            [
+                "ollama http://127.0.0.1:11434",
+                "llamacpp http://127.0.0.1:8080/v1",
+                "lmstudio http://127.0.0.1:1234/v1",
+            ]
+        );
+        let version = answer(200, &json!({ "version": "0.12.0" }));
+        let tags = answer(200, &json!({ "models": [{ "name": "qwen3:8b" }] }));
+        let list = |name| answer(200, &json!({ "object": "list", "data": [{ "id": name }] }));
+        let servers = [
+            TestServer::new(vec![version, tags]),
+            TestServer::new(vec![list("file.gguf")]),
+            TestServer::new(vec![list("gemma")]),
+        ];
+        let here = usual().zip(&servers).map(|(one, server)| Candidate {
+            base_url: one.base_url.replace(
+                &usual_url(one.preset).unwrap().authority.to_string(),
+                server.address.as_str(),
+            ),
+            ..one
+        });
+        let here: Vec<Candidate> = here.collect();
+        let found = ask(&here, Duration::from_secs(30));
+        let found = found
+            .iter()
+            .map(|one| (one.provider, one.base_url.as_str(), one.models[0].as_str()));
+        let expected = here.iter().zip(["qwen3:8b", "file.gguf", "gemma"]);
+        let expected = expected.map(|(one, model)| (one.preset.name, &*one.base_url, model));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
     /// Which server it is at a port that says nothing. llama.cpp lists its models for programs

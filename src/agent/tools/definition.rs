@@ -196,6 +196,8 @@ pub struct ResultDetails {
     pub changes: Vec<Change>,
     /// The files that came with it, in the order in which it names them.
     pub files: Vec<IncludedFile>,
+    /// Whether an admin can mend why there is none.
+    pub needs_admin: bool,
 }
 
 impl ResultDetails {

@@ -443,6 +443,7 @@ impl<'a> TurnLoop<'a, '_> {
             call_id: &call.id,
             ok,
             summary: &content[..summary],
+            needs_admin: details.needs_admin,
         });
         self.add(Step::Result {
             call_id: call.id.clone(),

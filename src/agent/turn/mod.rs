@@ -60,6 +60,8 @@ pub enum Progress<'a> {
         ok: bool,
         /// The beginning of the result, at most 200 bytes.
         summary: &'a str,
+        /// Whether an admin can mend why there is none.
+        needs_admin: bool,
     },
     /// A piece of what the model thinks.
     Thought(&'a str),

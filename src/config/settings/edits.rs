@@ -57,7 +57,8 @@ pub struct Edit<T> {
 impl Settings {
     /// Validates all of `changes` against the writable fields, then writes all
     /// or nothing (temporary file, fsync, rename) and applies them; `null` resets a
-    /// field to its default. Edits made to the file by hand are kept, and apply too.
+    /// field to its default, and a text as [`Settings::readable`] shows it stays as it is in
+    /// the file. Edits made to the file by hand are kept, and apply too.
     /// Returns the names written, in the order given, and each API key that was removed
     /// because it belongs to another address.
     ///
@@ -83,6 +84,7 @@ impl Settings {
             .iter()
             .filter_map(|(key, value)| refusal(key, value))
             .collect();
+        let shown = Value::Object(self.readable());
         let put = |members: &mut Value| {
             let before = members.clone();
             let mut removed = Vec::new();
@@ -91,6 +93,13 @@ impl Settings {
                 if refusal(key, value).is_none() {
                     let path: KeyPath = key.parse()?;
                     path.put(members, value.clone())?;
+                    for (place, text) in texts(&path, value) {
+                        // A form sends back what it was shown, perhaps masked.
+                        let is_as_shown = place.find(&shown).is_some_and(|one| one == text);
+                        if let Some(kept) = place.find(&before).filter(|_| is_as_shown) {
+                            place.put(members, kept.clone())?;
+                        }
+                    }
                     changed.push(path);
                 }
             }

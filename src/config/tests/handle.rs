@@ -426,6 +426,44 @@ fn a_key_stays_with_the_address_that_it_was_given_for() {
     }
 }
 
+/// A form of the page sends back all of its fields, as they were shown.
+#[test]
+fn what_comes_back_as_it_was_shown_stays_as_it_is() {
+    let table = r#"
+        base_url | "https://me:pw@models.lan/v1?key=kk" | "https://***@models.lan/v1?***" | kept
+        base_url | "${PROXY}" | "https://proxy.example/v1" | kept
+        base_url | "https://me:pw@models.lan/v1" | "https://models.lan/v1" | written
+        base_url | "https://me:pw@models.lan/v1" | "https://***@models.lan/v2" | masked
+        base_url | "https://me:pw@models.lan/v1" | "https://***@evil.example/v1" | masked
+        base_url | "https://models.lan/v1?key=kk" | "https://evil.example/v1?***" | masked
+        voice.speech.url | "https://me:pw@speech.lan/v1" | "https://***@speech.lan/v1" | kept
+        voice.speech | {"url": "https://me:pw@speech.lan/v1"} | {"url": "https://***@speech.lan/v1", "voice": "bella"} | merged
+    "#;
+    for [key, stands, sent, outcome] in rows(table) {
+        let directory = Directory::default();
+        let path = directory.write("config.json", r#"{"provider": "openai"}"#);
+        let settings = load(&path);
+        settings.set(key, given(stands)).unwrap();
+        settings.set("api_key", json!("sk-0")).unwrap();
+        let updated = settings.update(&changes(json!({ key: given(sent) })));
+        let found = settings.get(key).unwrap();
+        let file = fs::read_to_string(&path).unwrap();
+        match outcome {
+            "kept" => assert!(updated.is_ok() && file.contains(stands), "{sent}: {file}"),
+            "written" => assert_eq!(found, given(sent)),
+            "merged" => assert!(
+                found["voice"] == "bella" && file.contains("https://me:pw@speech.lan/v1"),
+                "{sent}: {file}"
+            ),
+            _ => assert!(
+                updated.unwrap_err().message().contains("is masked") && file.contains(stands),
+                "{sent}: {file}"
+            ),
+        }
+        assert!(file.contains("sk-0"), "{sent}: {file}");
+    }
+}
+
 #[test]
 fn a_file_with_problems_is_mended_step_by_step() {
     let directory = Directory::default();

@@ -85,6 +85,7 @@ fn top_level_settings_are_strict() {
         {"base_url":"localhost:11434"}                               | "base_url" must be a URL that begins with https:// or http://
         {"base_url":"ftp://a/"}                                      | not "ftp://a/"
         {"base_url":"https://***@a/"}                                | "base_url" is masked
+        {"base_url":"https://a/?***"}                                | "base_url" is masked
         {"provider":"openai-compatible"}                             | "base_url" is required by provider "openai-compatible"
         {"provider":"openai-compatible","base_url":null,"workers":0} | "base_url" is required by provider
         {"allowed_origins":["https://a.example/"]}                   | "allowed_origins[0]" must be an origin

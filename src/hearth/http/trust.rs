@@ -107,8 +107,8 @@ fn page(
     let pairs: Vec<&str> = print.split(':').collect();
     let lines: Vec<String> = pairs.chunks(PAIRS).map(|line| line.join(":")).collect();
     let mut html = format!(
-        "<h1>{}</h1>\n<p>{}</p>\n<p>{}</p>\n<pre>{}</pre>\n\
-         <p><a href=\"{FILE}.crt\">{}</a></p>\n",
+        "<h1>{}</h1>\n<p>{}</p>\n<section>\n<p>{}</p>\n<pre>{}</pre>\n\
+         <p><a class=\"button\" href=\"{FILE}.crt\">{}</a></p>\n</section>\n",
         say("trust.title"),
         say("trust.about"),
         say("trust.compare"),
@@ -116,15 +116,16 @@ fn page(
         say("trust.download"),
     );
     for (device, steps) in DEVICES {
-        html.push_str(&format!("<h2>{}</h2>\n<ol>\n", say(device)));
+        html.push_str(&format!("<section>\n<h2>{}</h2>\n<ol>\n", say(device)));
         for step in steps {
             html.push_str(&format!("<li>{}</li>\n", say(step)));
         }
-        html.push_str("</ol>\n");
+        html.push_str("</ol>\n</section>\n");
     }
     let address = elsewhere(reached, names);
     html.push_str(&format!(
-        "<h2>{}</h2>\n<p>{}</p>\n<p><a href=\"https://{address}/\">https://{address}/</a></p>\n",
+        "<section>\n<h2>{}</h2>\n<p>{}</p>\n\
+         <p><a href=\"https://{address}/\">https://{address}/</a></p>\n</section>\n",
         say("trust.then"),
         say("trust.then.open"),
     ));
@@ -132,7 +133,9 @@ fn page(
     if let Ok(rows) = qr::rows(&format!("{scheme}://{address}/trust")) {
         let (title, others) = (say("trust.others"), say("trust.others.scan"));
         let picture = picture(&rows, &others);
-        html.push_str(&format!("<h2>{title}</h2>\n<p>{others}</p>\n{picture}\n"));
+        html.push_str(&format!(
+            "<section>\n<h2>{title}</h2>\n<p>{others}</p>\n{picture}\n</section>\n"
+        ));
     }
     html
 }

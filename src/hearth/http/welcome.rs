@@ -15,7 +15,7 @@ const PAGE: &str = include_str!("welcome.html");
 /// (Content Security Policy Level 3).
 const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-gx4kJQIYQ+0YlxUoJVjggwHQ5LHFUt5SWAlYsbqV5Gk='; ",
+    "style-src 'sha256-Nan2oTxg4Z4yXMBdGosGtN0rV/3vJcLMEVj6af9Oe+w='; ",
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 

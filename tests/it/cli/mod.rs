@@ -5,6 +5,7 @@ mod catalogue;
 mod completions;
 mod config;
 mod doctor;
+mod init;
 mod memory;
 mod program;
 mod transcripts;

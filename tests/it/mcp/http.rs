@@ -101,6 +101,25 @@ fn calls_are_answered_as_json_and_as_events() {
     }
 }
 
+/// A client offers an admin the way to what is wrong, and nobody a way that leads nowhere.
+#[test]
+fn a_result_says_whether_an_admin_can_mend_the_server() {
+    let server = McpServer::with_tools(["absent".to_owned()].into_iter());
+    let (_home, mut client) = ready(&server, json!({}));
+    client.ask(json!({"type": "subscribe", "events": ["chat.tool_result"]}));
+    for (call, ok, needs_admin) in [
+        ("plain", true, Value::Null),
+        ("absent", false, Value::Null),
+        ("broken", false, json!(true)),
+    ] {
+        client.send(&json!({"type": "chat", "message": format!("run mcp_web_{call}")}));
+        let result = client.event("chat.tool_result");
+        assert_eq!(result["ok"], ok, "{result}");
+        assert_eq!(result["needs_admin"], needs_admin, "{result}");
+        client.response();
+    }
+}
+
 #[test]
 fn silence_ends_a_call_and_progress_goes_on_with_it() {
     for kind in [Kind::Sessions, Kind::Stateless] {

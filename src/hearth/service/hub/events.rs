@@ -41,10 +41,12 @@ impl Hub {
                 call_id,
                 ok,
                 summary,
+                needs_admin,
             } => EventKind::ToolResult {
                 call_id: call_id.to_owned(),
                 ok,
                 summary: summary.to_owned(),
+                needs_admin,
             },
         };
         if matches!(kind.name(), EventName::Delta | EventName::Waiting) {

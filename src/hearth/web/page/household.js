@@ -344,7 +344,7 @@ export class Household extends EventTarget {
       case "chat.tool_result": {
         const turn = this.#turn(id, conversation, true);
         const call = turn.tools.get(event.call_id);
-        if (call) call.result = { ok: event.ok, summary: event.summary };
+        if (call) call.result = { ok: event.ok, summary: event.summary, mend: event.needs_admin && { message: this.isAdmin ? "" : say("connection.ask", { admin: this.identity.admin }), request: "tool" } };
         return this.#emit("turn", turn);
       }
       case "chat.done": {

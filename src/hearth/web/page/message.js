@@ -1,6 +1,6 @@
 // One message of a conversation, and what tools did for it.
 
-import { h, icon, iconButton, sign, timeOfDay, complain, copyButton, lazily, called } from "./dom.js";
+import { h, icon, iconButton, sign, timeOfDay, complain, complainIn, copyButton, lazily, called } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { marked, rawCall } from "./approvals.js";
 import { pieces, say } from "./words.js";
@@ -98,11 +98,14 @@ export function toolList(tools) {
   return h("ul.tools", { "aria-label": say("message.tools") }, [...tools.values()].map((call) => {
     const state = stateOf(call);
     const [sign, kind] = STATES[state];
+    const mend = call.result?.mend && h("p.small");
+    if (mend) complainIn(mend, call.result.mend);
     return h("li", { class: kind },
       h("details",
         h("summary", icon(sign), h("span.grow", ...marked(call.sentence)), h("span.quiet", say(`message.call.${state}`))),
         rawCall(call),
-        call.result && h("pre", { tabindex: 0 }, call.result.summary)));
+        call.result && h("pre", { tabindex: 0 }, call.result.summary)),
+      mend);
   }));
 }
 

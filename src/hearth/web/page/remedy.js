@@ -15,7 +15,7 @@ const PLACES = [
   [/provider|model|API key|api_key|base_url|budget|tokens/i, "settings"],
 ];
 /** Where what a command was refused is mended, whatever was said. */
-const COMMANDS = { speak: "upkeep", transcribe: "upkeep", start_backup: "upkeep", test_notification: "people" };
+const COMMANDS = { speak: "upkeep", transcribe: "upkeep", start_backup: "upkeep", test_notification: "people", tool: "tools" };
 
 /** The page where an error is mended, if one is known: {page, label}. */
 export function pageOf({ message, code, key, request }) {
