@@ -16,7 +16,7 @@ use crate::qr;
 use agent::model::nearby;
 use agent::model::probe::probe;
 use agent::skills;
-use agent::tools::permission::{Actor, Circumstances};
+use agent::tools::permission::Actor;
 use agent::tools::{Offer, Source, parameter_types, wording};
 use base::error::{Code, Error, Result};
 use base::ids::ConversationId;
@@ -406,7 +406,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
         .filter(|tool| !is_guest && actor.may_have(tool.definition()))
         .map(|tool| {
             let spec = tool.spec();
-            let permission = actor.decide(tool.definition(), Circumstances::default());
+            let permission = actor.permission(tool.definition());
             record::Tool {
                 name: spec.name.clone(),
                 label: wording::label(words, &spec.name, Some(tool.definition())),

@@ -13,7 +13,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::run;
+use support::program::{printed, run};
 use support::receiver::Receiver;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -762,4 +762,35 @@ fn a_time_on_the_household_s_clocks_moves_with_the_time_zone_and_an_instant_stay
         };
         (moved("local") && moved("spoken")).then_some(())
     });
+}
+
+#[test]
+fn the_list_of_tools_shows_what_holds_for_reminders() {
+    let right = |client: &mut Client| {
+        let listed = client.ask(json!({ "type": "list_tools" }));
+        let mut tools = listed["tools"].as_array().unwrap().iter();
+        let schedule = tools.find(|one| one["name"] == "schedule").unwrap();
+        schedule["permission"].as_str().unwrap().to_owned()
+    };
+    let mut config = first_run();
+    config["people"] = json!({ "kim": hearth::service::people::child_limits(), "old": {
+        "permission_mode": "ask", "tools": ["schedule", "lists"],
+    } });
+    let home = Home::start(config);
+    for token in [&home.tokens.admin, &home.tokens.user] {
+        assert_eq!(right(&mut home.websocket(token)), "allow_own");
+    }
+    for (name, expected) in [("kim", "allow_own"), ("old", "ask")] {
+        let token = home.add_person(name, store::UserRole::User);
+        assert_eq!(right(&mut home.websocket(&token)), expected, "{name}");
+    }
+    let shown = printed(&run(home.folder.path(), &["tool", "list", "--all"]));
+    let line = shown.lines().find(|line| line.starts_with("schedule "));
+    assert!(
+        line.is_some_and(|line| line.contains("allow_own")),
+        "{shown}"
+    );
+    drop(home);
+    let home = Home::start(json!({ "permission_mode": "ask" }));
+    assert_eq!(right(&mut home.admin()), "ask");
 }
