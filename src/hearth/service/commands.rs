@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
+use super::hub::Person;
 use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
@@ -20,6 +21,7 @@ use agent::tools::permission::Actor;
 use agent::tools::{Offer, Source, parameter_types, wording};
 use base::error::{Code, Error, Result};
 use base::ids::ConversationId;
+use base::language::Words;
 use base::people::Audience;
 use base::secret::Secret;
 use base::sync::lock;
@@ -75,13 +77,13 @@ const ERROR_BYTES: u64 = 256 * 1024;
 const TEST_TIME: Duration = Duration::from_secs(8);
 
 /// Asks the provider that the settings would name, with these changes, for its models.
-fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value> {
+fn test_config(service: &Service, changes: &Map<String, Value>, words: Words) -> Result<Value> {
     let config = service.settings.preview(changes)?;
     let trust = Trust::new(config.tls.ca_file.as_deref());
     let probe = probe(&config.first_choice(), &trust, TEST_TIME);
     Ok(json!({
         "is_usable": probe.finding.is_usable(),
-        "message": probe.to_string(),
+        "message": probe.said().in_words(words),
         "models": probe.models.unwrap_or_default(),
         "usual_url": Preset::of(&config.provider).and_then(|preset| preset.base_url),
     }))
@@ -116,7 +118,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ReplaceConfig(new) => service.replace_config(&new),
         Command::CheckConfig => service.check_config(),
         Command::ListSettings => Ok(list_settings()),
-        Command::UpdateConfig(update) if update.test => test_config(service, &update.config),
+        Command::UpdateConfig(update) if update.test => {
+            let words = responder.words.unwrap_or(Words::ENGLISH);
+            test_config(service, &update.config, words)
+        }
         Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
             service.config_changed(&updated);
             json!({ "updated_fields": updated })
@@ -245,13 +250,16 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
             .and_then(|state| store.snapshot(viewer)?.deliveries(state, list.limit))
-            .map(|found| views::records("deliveries", found.iter().map(views::delivery))),
+            .map(|found| {
+                let shown = |one| views::delivery(one, responder.words);
+                views::records("deliveries", found.iter().map(shown))
+            }),
         Command::RetryDelivery(retry) => {
             store
                 .retry_delivery(viewer, retry.delivery_id)
                 .map(|delivery| {
                     service.delivery_changed(&delivery);
-                    json!(views::delivery(&delivery))
+                    json!(views::delivery(&delivery, responder.words))
                 })
         }
         Command::PushSubscribe(new) => service.push_subscribe(caller.identity, new.subscription),
@@ -322,7 +330,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
         caller.connection,
         caller.outbox,
         wanted.events,
-        caller.identity.into(),
+        Person::from(caller.identity).reading(responder.words),
         wanted.since,
         |subscribed| {
             responder.send(Ok(json!({

@@ -376,7 +376,9 @@ pub fn schedule_run(run: &LastRun) -> record::ScheduleRun {
 }
 
 /// A delivery.
-pub fn delivery(delivery: &Delivery) -> record::Delivery {
+pub fn delivery(delivery: &Delivery, words: impl Into<Option<Words>>) -> record::Delivery {
+    let words = words.into().unwrap_or(Words::ENGLISH);
+    let last_error = delivery.last_error.as_ref();
     record::Delivery {
         id: delivery.id,
         delivery_id: delivery.id,
@@ -387,7 +389,7 @@ pub fn delivery(delivery: &Delivery) -> record::Delivery {
         attempts: delivery.attempts,
         created_at: delivery.created_at,
         next_at: delivery.next_at,
-        last_error: delivery.last_error.clone(),
+        last_error: last_error.map(|error| error.in_words(words)),
     }
 }
 
