@@ -264,7 +264,9 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::PushSubscribe(new) => service.push_subscribe(caller.identity, new.subscription),
         Command::PushUnsubscribe(gone) => service.push_unsubscribe(caller.identity, &gone.endpoint),
-        Command::ServerInfo => server_info(service, caller).map(|info| json!(info)),
+        Command::ServerInfo => {
+            server_info(service, caller, responder.words).map(|info| json!(info))
+        }
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
         Command::InviteUser(new) => service.invite_user(new, user),
@@ -435,7 +437,11 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
     Ok(views::records("tools", tools))
 }
 
-fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerInfo> {
+fn server_info(
+    service: &Service,
+    caller: &Caller<'_>,
+    words: Option<Words>,
+) -> Result<record::ServerInfo> {
     let (store, now) = (&service.store, service.clock.now());
     let assistant = service.assistant();
     let config = &assistant.config;
@@ -490,7 +496,9 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
         deliveries: (counts.deliveries.iter())
             .map(|(state, count)| named(state.as_str(), count))
             .collect(),
-        mcp_servers: mcp_servers.map(views::mcp_server).collect(),
+        mcp_servers: mcp_servers
+            .map(|server| views::mcp_server(server, words))
+            .collect(),
         push_key: service.sender.push_key(),
         authority: authority.map(|certificates| fingerprint(&certificates[0])),
         tokens: views::tokens(counts.usage),

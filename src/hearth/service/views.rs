@@ -79,7 +79,8 @@ pub fn relay_link(status: LinkStatus) -> record::RelayLink {
 }
 
 /// The state of an MCP server.
-pub fn mcp_server(server: ServerStatus) -> record::McpServer {
+pub fn mcp_server(server: ServerStatus, words: impl Into<Option<Words>>) -> record::McpServer {
+    let words = words.into().unwrap_or(Words::ENGLISH);
     record::McpServer {
         name: server.name,
         state: server.state.as_str(),
@@ -87,7 +88,7 @@ pub fn mcp_server(server: ServerStatus) -> record::McpServer {
         readers: server.readers,
         open_readers: server.open_readers,
         changed: server.changed,
-        problem: server.problem,
+        problem: server.problem.map(|problem| problem.in_words(words)),
     }
 }
 

@@ -306,7 +306,7 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
         { "name": "hooks", "type": "webhook", "accounts": {
             "door": { "incoming_path": "/door", "outgoing_url": closed },
         } },
-    ] })));
+    ], "mcp_servers": { "away": { "url": closed } } })));
     let token = &home.tokens.admin;
     let (mut person, mut program) = (home.admin(), home.admin());
     sign_in(&mut person, token, "de");
@@ -358,20 +358,22 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
         said.ends_with(" cannot be reached: is it running?"),
         "{said}"
     );
-    // A receiver and a calendar that are not there.
+    // A receiver, a calendar and an MCP server that are not there.
     let body = json!({ "message": "Ding" });
     assert_eq!(post(home.address(), "/door", &[], &body).status, 202);
     let add = json!({ "type": "add_calendar", "name": "Müll", "url": format!("{closed}/x.ics") });
     person.ask(add);
-    for (client, refused, unreachable) in [
+    for (client, refused, away, unreachable) in [
         (
             &mut person,
             "keine Antwort: Verbindung abgelehnt",
+            "keine Verbindung: Verbindung abgelehnt",
             "sein Server ist nicht erreichbar: keine Verbindung: Verbindung abgelehnt",
         ),
         (
             &mut program,
             "no answer: Connection refused",
+            "no connection: Connection refused",
             "Verbindung abgelehnt",
         ),
     ] {
@@ -381,6 +383,12 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
             said.map(str::to_owned)
         });
         assert_eq!(said, refused);
+        let said = eventually("the MCP server is down", || {
+            let info = client.ask(json!({ "type": "server_info" }));
+            let said = info["mcp_servers"][0]["problem"].as_str();
+            said.map(str::to_owned)
+        });
+        assert_eq!(said, away);
         let said = eventually("the calendar could not be read", || {
             let listed = client.ask(json!({ "type": "list_calendars" }));
             let said = listed["calendars"][0]["problem"].as_str();
