@@ -948,7 +948,7 @@ fn the_address_of_a_file_is_in_its_owner_s_export_alone() {
 
 #[test]
 fn a_calendar_without_end_and_one_of_a_million_times_take_no_memory_and_hold_up_nobody() {
-    const PIECE: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+    static PIECE: [u8; 64 * 1024] = [b'x'; 64 * 1024];
     const WHOLE: usize = 100 * 1024 * 1024;
     let sent = Arc::new(AtomicUsize::new(0));
     let endless = {
