@@ -1034,3 +1034,24 @@ fn a_calendar_without_end_and_one_of_a_million_times_take_no_memory_and_hold_up_
     assert!(line("Many").contains("more than 10000 times"), "{listed}");
     assert!(line("Fine").contains("ok"), "{listed}");
 }
+
+#[test]
+fn an_event_that_comes_again_is_known_two_years_ahead() {
+    let server = CalendarServer::start();
+    let home = Home::offline();
+    let event = format!(
+        "BEGIN:VEVENT\r\nUID:rent\r\nSUMMARY:Rent\r\nDTSTART:{}T100000Z\r\nRRULE:FREQ=WEEKLY\r\n\
+         END:VEVENT\r\n",
+        day(&home, 1)
+    );
+    server.file("/rent.ics", "1", &calendar(&event));
+    let mut admin = home.admin();
+    add(
+        &mut admin,
+        json!({ "name": "Rent", "url": server.url("/rent.ics") }),
+    );
+    let read = settled(&mut admin, "Rent", "ok");
+    let times = read["events"].as_u64().unwrap();
+    assert!((104..=105).contains(&times), "{read}");
+    assert_eq!(read["problem"], Value::Null);
+}
