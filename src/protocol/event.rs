@@ -1,5 +1,7 @@
 //! Events pushed to connections that asked for them (protocol section 5).
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -9,6 +11,7 @@ use base::error::{Code, Error, Result};
 use base::ids::{
     ApprovalId, CalendarId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId,
 };
+use base::language::{Said, Words};
 use base::people::Audience;
 use base::reply::FinishReason;
 
@@ -196,7 +199,7 @@ events! {
         /// As in an error's envelope.
         code: Code,
         /// For a person, as in an error's envelope.
-        error: String,
+        error: Said,
         /// The same in every language, as in an error's envelope.
         #[serde(skip_serializing_if = "Option::is_none")]
         key: Option<String>,
@@ -405,8 +408,21 @@ impl EventSet {
 }
 
 impl Event {
-    /// The text that is sent, with its place in the sequence.
-    pub fn to_text(&self, seq: u64) -> String {
+    /// Whether it says something in words, which each reader gets in their own.
+    pub fn is_worded(&self) -> bool {
+        matches!(self.kind, EventKind::Failed { .. })
+    }
+
+    /// The text that is sent to somebody with these words, or to a program, with its place in
+    /// the sequence.
+    pub fn to_text(&self, seq: u64, words: Option<Words>) -> String {
+        let mut event = Cow::Borrowed(self);
+        if let EventKind::Failed { error, .. } = &self.kind {
+            let said = words.map_or_else(|| error.to_string(), |words| error.in_words(words));
+            if let EventKind::Failed { error, .. } = &mut event.to_mut().kind {
+                *error = said.into();
+            }
+        }
         #[derive(Serialize)]
         struct Framed<'a> {
             r#type: &'static str,
@@ -417,7 +433,7 @@ impl Event {
         super::envelope::to_text(&Framed {
             r#type: "event",
             seq,
-            event: self,
+            event: &event,
         })
     }
 }
@@ -443,7 +459,7 @@ mod tests {
             kind: EventKind::Delta { text: "Hel".into() },
         };
         assert_eq!(
-            event.to_text(3),
+            event.to_text(3, None),
             r#"{"type":"event","seq":3,"turn_id":"turn_0000000000001","conversation_id":"conv_0000000000002","event":"chat.delta","text":"Hel"}"#,
         );
     }

@@ -12,6 +12,7 @@ use base::ids::{
     ApprovalId, AttachmentId, CalendarId, ConversationId, DeliveryId, EventId, ItemId, MemoryId,
     MessageId, ScheduleId, TokenId, TurnId,
 };
+use base::language::Said;
 use base::people::Audience;
 use base::reply::FinishReason;
 
@@ -170,7 +171,7 @@ macro_rules! schemas {
 }
 
 schemas! {
-    String, &'static str => { "type": "string" };
+    String, &'static str, Said => { "type": "string" };
     bool => { "type": "boolean" };
     u32, u64, usize => { "type": "integer", "minimum": 0 };
     Value => {};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::message::RpcError;
+use base::language::Said;
 use net::cancel::Cancel;
 
 /// The method of a request that may have an effect. All others only read.
@@ -70,15 +71,15 @@ pub(super) enum CallError {
     /// The server answered with an error.
     Refused(RpcError),
     /// The session has ended, and the server has not seen the request.
-    Closed(String),
+    Closed(Said),
     /// The server has forgotten the session, and has not handled the request.
     SessionLost,
     /// The server speaks HTTP+SSE, the transport before Streamable HTTP.
     OlderTransport,
     /// The request could not be sent, or its answer cannot be used.
-    Unusable(String),
+    Unusable(Said),
     /// The answer was lost: the server may have handled the request.
-    Broken(String),
+    Broken(Said),
     /// The server neither answered nor reported progress for this long.
     Silent(Duration),
     /// The time for the request, or for the turn, is up.
@@ -100,23 +101,36 @@ impl CallError {
         use CallError::{Cancelled, Refused, TimedOut};
         !matches!(self, Refused(_) | TimedOut | Cancelled)
     }
+
+    /// Why, for a person.
+    pub(super) fn said(&self) -> Said {
+        let key = match self {
+            CallError::Refused(refusal) => {
+                return Said::of("mcp.said", &[("said", &refusal.to_string())]);
+            }
+            CallError::Closed(why) | CallError::Unusable(why) | CallError::Broken(why) => {
+                return why.clone();
+            }
+            CallError::Silent(limit) => {
+                let count = limit.as_secs();
+                let key = match count {
+                    1 => "mcp.silent.one",
+                    _ => "mcp.silent.other",
+                };
+                return Said::of(key, &[("count", &count.to_string())]);
+            }
+            CallError::OlderTransport => "mcp.older",
+            CallError::SessionLost => "mcp.session_lost",
+            CallError::TimedOut => "mcp.time_up",
+            CallError::Cancelled => "connection.stopped",
+        };
+        Said::of(key, &[])
+    }
 }
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Refused(refusal) => write!(f, "it answered: {refusal}"),
-            CallError::Closed(reason) | CallError::Unusable(reason) | CallError::Broken(reason) => {
-                f.write_str(reason)
-            }
-            CallError::OlderTransport => f.write_str("it speaks HTTP+SSE"),
-            CallError::SessionLost => f.write_str("it has forgotten the session"),
-            CallError::Silent(limit) => {
-                write!(f, "it did not answer within {}", seconds(*limit))
-            }
-            CallError::TimedOut => f.write_str("the time for the call was up"),
-            CallError::Cancelled => f.write_str("it was stopped"),
-        }
+        self.said().fmt(f)
     }
 }
 

@@ -7,6 +7,7 @@ use super::call::{CallError, INITIALIZE, ReadTimeout};
 use super::message;
 use super::session::Revision;
 use crate::tools::output::shorten;
+use base::language::Said;
 use base::secret::Secret;
 use base::sync::lock;
 use net::cancel::Cancel;
@@ -145,12 +146,12 @@ impl Failure {
         match error {
             ClientError::Cancelled => CallError::Cancelled,
             ClientError::Silent(_) | ClientError::TimedOut => timeout.exceeded(),
-            ClientError::Refused(_) => CallError::Closed(error.to_string()),
+            ClientError::Refused(_) => CallError::Closed(error.said()),
             ClientError::Unreachable(_)
             | ClientError::Exhausted
             | ClientError::Forbidden(_)
-            | ClientError::Address(_) => CallError::Unusable(error.to_string()),
-            error => CallError::Broken(error.to_string()),
+            | ClientError::Address(_) => CallError::Unusable(error.said()),
+            error => CallError::Broken(error.said()),
         }
     }
 }
@@ -255,14 +256,16 @@ impl Shared {
             return Ok(CallError::Refused(refusal));
         }
         if let 401 | 403 = status {
-            return Ok(CallError::Unusable(format!(
-                "it refused the request with status {status}; a key goes into \"headers\", such as \
-                 Authorization"
+            let status = status.to_string();
+            return Ok(CallError::Unusable(Said::of(
+                "mcp.refused",
+                &[("status", &status)],
             )));
         }
-        let mut said = format!("it answered with status {status}");
+        let mut said = Said::of("mcp.status", &[("status", &status.to_string())]);
         if !text.is_empty() {
-            said.push_str(&format!(": {}", shorten(text, ERROR_CHARS)));
+            let detail = shorten(text, ERROR_CHARS);
+            said = (Said::of("error.detail", &[]).with("said", said)).with("detail", detail);
         }
         // A gateway says so, too, when the server behind it broke off.
         Ok(match status {

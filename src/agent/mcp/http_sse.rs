@@ -14,6 +14,7 @@ use super::peer::Peer;
 use super::session::Transport;
 use crate::model::event_stream::EventStream;
 use crate::tools::output::shorten;
+use base::language::Said;
 use base::sync::lock;
 use base::url::Url;
 use net::cancel::Cancel;
@@ -77,10 +78,8 @@ impl Shared {
                 if event.name == b"endpoint" {
                     let named = String::from_utf8_lossy(event.data);
                     let resolved = resolve(self.url(), named.trim()).ok_or_else(|| {
-                        let why = format!(
-                            "the address that it names for messages cannot be used: {}",
-                            shorten(named.trim(), 200)
-                        );
+                        let shown = shorten(named.trim(), 200);
+                        let why = Said::of("mcp.wrong_address", &[]).with("address", shown);
                         Failure::Call(CallError::Unusable(why))
                     })?;
                     let _ = found.try_send(resolved.clone());
@@ -117,13 +116,15 @@ impl SseTransport {
             move |stop: &Cancel| {
                 let limit = ReadTimeout::within(STREAM_LIMIT);
                 match shared.read_stream(&peer, &found, stop) {
-                    Ok(()) => peer.close("its stream has ended"),
-                    Err(failure) => peer.close(&failure.into_call_error(&limit).to_string()),
+                    Ok(()) => peer.close(Said::of("mcp.stream_over", &[])),
+                    Err(failure) => peer.close(failure.into_call_error(&limit).said()),
                 }
             }
         };
-        let reading = Task::start(format!("mcp-sse-{}", shared.name), &stop, read)
-            .map_err(|error| CallError::Unusable(format!("no thread can be started: {error}")))?;
+        let reading =
+            Task::start(format!("mcp-sse-{}", shared.name), &stop, read).map_err(|error| {
+                CallError::Unusable(format!("no thread can be started: {error}").into())
+            })?;
         let mut transport = SseTransport {
             shared,
             address: String::new(),
@@ -137,7 +138,7 @@ impl SseTransport {
             Err(_) if cancel.is_cancelled() => return Err(CallError::Cancelled),
             Err(_) => {
                 let reason = peer.closed();
-                let reason = reason.unwrap_or_else(|| "it names no address for messages".into());
+                let reason = reason.unwrap_or_else(|| Said::of("mcp.no_address", &[]));
                 return Err(CallError::Unusable(reason));
             }
         }

@@ -44,6 +44,7 @@ use std::time::{Duration, Instant};
 use crate::model::fence::{OUTSIDE_TAG, fenced};
 use crate::tools::{Tool, Workspace};
 use base::error::Result;
+use base::language::Said;
 use base::sync::lock;
 use config::Config;
 use net::cancel::Cancel;
@@ -93,7 +94,7 @@ pub struct ServerStatus {
     /// Those that are others than when its owner chose it.
     pub changed: Vec<String>,
     /// Why it is down, when it is.
-    pub problem: Option<String>,
+    pub problem: Option<Said>,
 }
 
 impl Mcp {

@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::call::{CallError, Outcome, ReadTimeout};
 use super::message::{self, Incoming};
+use base::language::Said;
 use base::sync::lock;
 
 /// The other side of one session.
@@ -22,7 +23,7 @@ pub(super) struct Peer {
 struct PeerState {
     waiting: HashMap<u64, Waiting>,
     tools_changed: bool,
-    closed: Option<String>,
+    closed: Option<Said>,
 }
 
 struct Waiting {
@@ -120,23 +121,22 @@ impl Peer {
 
     /// Ends the session: all waiting and later requests fail with this reason.
     /// The first reason counts.
-    pub(super) fn close(&self, reason: &str) {
-        let mut state = self.state();
-        state.closed.get_or_insert_with(|| reason.to_owned());
-        drop(state);
-        self.fail_waiting(reason);
+    pub(super) fn close(&self, reason: impl Into<Said>) {
+        let reason = reason.into();
+        self.state().closed.get_or_insert_with(|| reason.clone());
+        self.fail_waiting(&reason);
         self.news.notify_all();
     }
 
     /// Why the session ended, if it did.
-    pub(super) fn closed(&self) -> Option<String> {
+    pub(super) fn closed(&self) -> Option<Said> {
         self.state().closed.clone()
     }
 
     /// Fails the waiting requests, whose answers are lost.
-    pub(super) fn fail_waiting(&self, reason: &str) {
+    pub(super) fn fail_waiting(&self, reason: &Said) {
         for (_, waiting) in self.state().waiting.drain() {
-            let broken = CallError::Broken(reason.to_owned());
+            let broken = CallError::Broken(reason.clone());
             let _ = waiting.outcome.try_send(Err(broken));
         }
     }
@@ -148,7 +148,7 @@ impl Peer {
 
     /// Waits for the end of the session and, where `tools` is set, for a change of
     /// the tools; until `deadline` where there is one. Returns why the session has ended.
-    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> Option<String> {
+    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> Option<Said> {
         let mut state = self.state();
         loop {
             if state.closed.is_some() || tools && state.tools_changed {

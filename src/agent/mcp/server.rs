@@ -18,6 +18,7 @@ use super::token::token_of;
 use super::{Keep, Known};
 use crate::tools::Workspace;
 use base::error::Result;
+use base::language::Said;
 use base::sync::lock;
 use config::{McpServer, McpWay};
 use net::cancel::Cancel;
@@ -91,7 +92,7 @@ pub(super) struct Status {
     pub(super) tools: Arc<[RemoteTool]>,
     /// What it says of the use of its tools; empty if nothing.
     pub(super) instructions: Arc<str>,
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<Said>,
 }
 
 impl Server {
@@ -137,7 +138,7 @@ impl Server {
             Err(error) => {
                 let problem = format!("no thread can be started: {error}");
                 log::error!("mcp {}: {problem}", config.name);
-                shared.set_down(&problem);
+                shared.set_down(problem.into());
                 None
             }
         };
@@ -155,7 +156,7 @@ impl Server {
         }
         self.shared.stop.cancel();
         if let Some(session) = self.shared.present().session.clone() {
-            session.interrupt("it is being stopped");
+            session.interrupt(Said::of("mcp.stopping", &[]));
         }
     }
 
@@ -251,7 +252,7 @@ impl SharedServer {
             None if cancel.is_cancelled() => Err(CallError::Cancelled),
             None => {
                 let problem = self.present().status.problem.clone();
-                let problem = problem.unwrap_or_else(|| "it is being started".to_owned());
+                let problem = problem.unwrap_or_else(|| Said::of("mcp.starting", &[]));
                 Err(CallError::Closed(problem))
             }
         }
@@ -313,7 +314,7 @@ impl SharedServer {
     }
 
     /// Keeps the tools of a server that was ready until it fails to start again.
-    fn set_down(&self, problem: &str) {
+    fn set_down(&self, problem: Said) {
         self.update(|present| {
             present.session = None;
             let status = &mut present.status;
@@ -321,7 +322,7 @@ impl SharedServer {
                 status.tools = Arc::new([]);
             }
             status.state = ServerState::Down;
-            status.problem = Some(problem.to_owned());
+            status.problem = Some(problem);
         });
     }
 
@@ -329,7 +330,7 @@ impl SharedServer {
     fn supervise(self: &Arc<Self>) {
         let (first, most) = PAUSES;
         let mut pause = first;
-        let mut told = String::new();
+        let mut told = Said::from("");
         while !self.stop.is_cancelled() {
             let began = Instant::now();
             self.present().is_wanted = false;
@@ -338,13 +339,13 @@ impl SharedServer {
                     let session = Arc::new(session);
                     let problem = self.serve(&session);
                     // No turn may start to use a session that is being closed.
-                    self.set_down(&problem);
+                    self.set_down(problem.clone());
                     session.close(self.at_once.load(Ordering::SeqCst));
                     problem
                 }
                 Err(error) => {
-                    self.set_down(&error.to_string());
-                    error.to_string()
+                    self.set_down(error.said());
+                    error.said()
                 }
             };
             if self.stop.is_cancelled() {
@@ -366,7 +367,7 @@ impl SharedServer {
             self.wait_for(until, &self.stop, |present| present.is_wanted.then_some(()));
             pause = (pause * 2).min(most);
         }
-        self.set_down("it was stopped");
+        self.set_down(Said::of("connection.stopped", &[]));
     }
 
     fn open(&self) -> Result<Session, CallError> {
@@ -388,7 +389,7 @@ impl SharedServer {
                 let program = (command.as_str(), args.as_slice());
                 let started =
                     StdioTransport::start(self.name(), program, environment, place, &peer);
-                Box::new(started.map_err(CallError::Unusable)?)
+                Box::new(started.map_err(|why| CallError::Unusable(why.into()))?)
             }
             McpWay::Http {
                 url,
@@ -400,7 +401,8 @@ impl SharedServer {
                     true => None,
                     false => Some(token_of(token_command, &self.workspace, &self.stop)),
                 };
-                let token = token.transpose().map_err(CallError::Unusable)?;
+                let token = token.transpose();
+                let token = token.map_err(|why| CallError::Unusable(why.into()))?;
                 let shared = Shared::new(self.name(), url, headers, token, self.trust.clone());
                 let shared = Arc::new(shared);
                 let open = |transport| Session::open(transport, Arc::clone(&peer), &self.stop);
@@ -417,10 +419,10 @@ impl SharedServer {
     }
 
     /// Lets turns use a session until it ends; returns why it ended.
-    fn serve(&self, session: &Arc<Session>) -> String {
+    fn serve(&self, session: &Arc<Session>) -> Said {
         let mut tools = match session.list_tools(&self.stop) {
             Ok(tools) => tools,
-            Err(error) => return format!("its tools cannot be listed: {error}"),
+            Err(error) => return Said::of("mcp.no_tools", &[]).with("why", error.said()),
         };
         log::info!(
             "mcp {}: ready with {} ({})",
@@ -435,7 +437,7 @@ impl SharedServer {
         loop {
             // Stopped before there was a session to interrupt.
             if self.stop.is_cancelled() {
-                return "it is being stopped".to_owned();
+                return Said::of("mcp.stopping", &[]);
             }
             // Some servers say so after the handshake, and some after each list.
             let until = Some(listed_at + pause);

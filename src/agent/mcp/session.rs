@@ -15,6 +15,7 @@ use super::message;
 use super::peer::Peer;
 use super::remote_tool::{Kind, RemoteTool, remote_tool};
 use crate::tools::output::shorten;
+use base::language::Said;
 use net::cancel::Cancel;
 use offers::beside;
 
@@ -164,9 +165,7 @@ impl Session {
         let offered = answer.get("protocolVersion").and_then(Value::as_str);
         self.revision = offered.and_then(Revision::of_handshake).ok_or_else(|| {
             let offered = offered.unwrap_or("none");
-            CallError::Unusable(format!(
-                "it uses an unknown revision of the protocol: {offered}"
-            ))
+            CallError::Unusable(Said::of("mcp.revision", &[("revision", offered)]))
         })?;
         self.note(&answer, answer.get("serverInfo"));
         self.transport.opened(self.revision);
@@ -273,24 +272,25 @@ impl Session {
         let result = self.request(CALL, params, Some(name), scope)?;
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => Ok(result),
-            Some(kind) => Err(CallError::Unusable(format!(
-                "it asks for more than the arguments ({kind}), which is not supported"
-            ))),
+            Some(kind) => Err(CallError::Unusable(
+                format!("it asks for more than the arguments ({kind}), which is not supported")
+                    .into(),
+            )),
         }
     }
 
     /// As [`Peer::wait_for_event`].
-    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> Option<String> {
+    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> Option<Said> {
         self.peer.wait_for_event(tools, deadline)
     }
 
     /// Why the session ended, if it did.
-    pub(super) fn closed(&self) -> Option<String> {
+    pub(super) fn closed(&self) -> Option<Said> {
         self.peer.closed()
     }
 
     /// Ends the session for everything that waits for it.
-    pub(super) fn interrupt(&self, reason: &str) {
+    pub(super) fn interrupt(&self, reason: Said) {
         self.peer.close(reason);
     }
 
@@ -348,7 +348,7 @@ impl Session {
         peer.forget(id);
         match &outcome {
             Err(error @ (CallError::Closed(_) | CallError::SessionLost)) => {
-                peer.close(&error.to_string());
+                peer.close(error.said());
             }
             // The handshake must not be cancelled (specification, cancellation).
             Err(CallError::Cancelled | CallError::Silent(_) | CallError::TimedOut)

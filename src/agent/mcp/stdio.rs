@@ -82,7 +82,7 @@ impl StdioTransport {
 impl Transport for StdioTransport {
     fn send(&self, _: &Peer, request: &Call<'_>) -> Result<(), CallError> {
         send(&self.program, request.message.clone())
-            .map_err(|full| CallError::Unusable(full.to_string()))
+            .map_err(|full| CallError::Unusable(full.to_string().into()))
     }
 
     fn notify(&self, message: Vec<u8>) {
@@ -169,7 +169,8 @@ impl Reader {
         self.output.push(bytes, &mut |line| {
             if line.is_cut && matches!(line.text.first(), Some(b'{' | b'[')) {
                 let most = MESSAGE_BYTES >> 20;
-                return peer.fail_waiting(&format!("it sent a message of more than {most} MiB"));
+                return peer
+                    .fail_waiting(&format!("it sent a message of more than {most} MiB").into());
             }
             let whole = (!line.is_cut).then_some(line.text);
             let Some(messages) = whole.and_then(message::read) else {

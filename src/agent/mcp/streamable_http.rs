@@ -16,6 +16,7 @@ use super::message::{self, MESSAGE_BYTES};
 use super::peer::Peer;
 use super::session::{Revision, Transport};
 use crate::model::event_stream::{EventStream, Position, Source};
+use base::language::Said;
 use base::sync::lock;
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientResponse};
@@ -135,9 +136,10 @@ impl Shared {
         self.read_on(peer, request, position, result)?;
         match peer.last_activity(request.id) {
             None => Ok(()),
-            Some(_) => Err(Failure::Call(CallError::Broken(
-                "it gave no answer".to_owned(),
-            ))),
+            Some(_) => Err(Failure::Call(CallError::Broken(Said::of(
+                "mcp.no_answer",
+                &[],
+            )))),
         }
     }
 
@@ -299,7 +301,7 @@ impl Shared {
                 Ok(400..500) if was_open && !last_id.is_empty() => position.last_id.clear(),
                 // The stream was offered before: the session is lost.
                 Ok(400 | 404) if was_open => {
-                    return peer.close(&CallError::SessionLost.to_string());
+                    return peer.close(CallError::SessionLost.said());
                 }
                 Ok(500..) if was_open => {}
                 Ok(status) => {

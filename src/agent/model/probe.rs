@@ -2,15 +2,15 @@
 //! has the model. Asks for its list of models, which costs nothing.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::anthropic;
 use super::classify::{RequestKind, Verdict, classify};
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, model_error};
 use super::failure::Failure;
+use base::language::Said;
 use config::{Api, ModelChoice, Preset};
 use net::cancel::Cancel;
 use net::http_client::BODY_LIMIT;
@@ -19,12 +19,11 @@ use net::tls::Trust;
 /// Most names that are suggested for a model that does not exist.
 const SUGGESTED: usize = 5;
 
-/// What is known of a provider after it was asked. Displays as a sentence
-/// without its full stop.
+/// What is known of a provider after it was asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// What people call it, with its address.
-    pub subject: String,
+    pub subject: Said,
     /// The model that was looked for.
     pub model: String,
     /// What was found.
@@ -57,7 +56,7 @@ pub enum Finding {
     /// It refused the key, with these words.
     BadKey(String),
     /// Nothing answers there, or nothing that speaks this API.
-    Unavailable(String),
+    Unavailable(Said),
     /// The configuration names no address.
     NoAddress,
 }
@@ -78,39 +77,29 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Probe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Probe { subject, model, .. } = self;
-        match &self.finding {
-            Finding::Offline => {
-                f.write_str("no model is connected: the offline stand-in answers from rules")
-            }
-            Finding::Good { has_key: true } => {
-                write!(
-                    f,
-                    "{subject} answers, accepts the key and has the model {model:?}"
-                )
-            }
-            Finding::Good { has_key: false } => {
-                write!(f, "{subject} answers and has the model {model:?}")
-            }
-            Finding::NoList => write!(
-                f,
-                "{subject} answers, but does not list its models: {model:?} was not checked"
-            ),
+impl Probe {
+    /// As a sentence without its full stop.
+    pub fn said(&self) -> Said {
+        let key = match &self.finding {
+            Finding::Offline => "probe.offline",
+            Finding::Good { has_key: true } => "probe.good_key",
+            Finding::Good { has_key: false } => "probe.good",
+            Finding::NoList => "probe.no_list",
             Finding::NoModel {
-                others,
-                is_served: true,
-            } => write!(
-                f,
-                "{subject} answers with the model that it has ({}), whatever {model:?} is",
-                others.join(", ")
-            ),
-            Finding::NoModel { .. } => write!(f, "{subject} answers, but has no model {model:?}"),
-            Finding::NoKey => write!(f, "{subject} needs an API key, and none is set"),
-            Finding::BadKey(said) => write!(f, "{subject} refuses the API key: {said}"),
-            Finding::Unavailable(why) => write!(f, "{subject} {why}"),
-            Finding::NoAddress => write!(f, "the provider {subject:?} has no address"),
+                is_served: true, ..
+            } => "probe.any",
+            Finding::NoModel { .. } => "probe.no_model",
+            Finding::NoKey => "probe.no_key",
+            Finding::BadKey(_) => "probe.bad_key",
+            Finding::Unavailable(_) => "error.of_server",
+            Finding::NoAddress => "probe.no_address",
+        };
+        let said = Said::of(key, &[("model", &self.model)]).with("server", self.subject.clone());
+        match &self.finding {
+            Finding::NoModel { others, .. } => said.with("models", others.join(", ")),
+            Finding::BadKey(quoted) => said.with("said", &**quoted),
+            Finding::Unavailable(why) => said.with("says", why.clone()),
+            _ => said,
         }
     }
 }
@@ -118,8 +107,8 @@ impl fmt::Display for Probe {
 /// Asks the provider of `choice` for its models, within `limit`.
 pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
     let preset = Preset::of(&choice.provider);
-    let probe = |subject: &str, finding: Finding, models| Probe {
-        subject: subject.to_owned(),
+    let probe = |subject: Said, finding: Finding, models| Probe {
+        subject,
         model: choice.model.clone(),
         finding,
         models,
@@ -132,12 +121,12 @@ pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
                 deadline: Instant::now() + limit,
             };
             let (finding, models) = prober.find(&choice.model);
-            probe(&endpoint.subject.to_string(), finding, models)
+            probe(endpoint.subject.clone(), finding, models)
         }
         (Some(preset), None) if preset.api == Api::Offline => {
-            probe(preset.title, Finding::Offline, None)
+            probe(preset.title.into(), Finding::Offline, None)
         }
-        _ => probe(&choice.provider, Finding::NoAddress, None),
+        _ => probe((&*choice.provider).into(), Finding::NoAddress, None),
     }
 }
 
@@ -205,7 +194,7 @@ impl Prober<'_> {
         let endpoint = self.endpoint;
         let verdict = classify(&why, RequestKind::Models);
         let says = match why {
-            Failure::Client(error) => endpoint.why_unanswered(&error, false).to_string(),
+            Failure::Client(error) => endpoint.why_unanswered(&error, false),
             Failure::Reported(response) => match (verdict, response.status) {
                 _ if response.is_about_key() && endpoint.key().is_none() => return Finding::NoKey,
                 _ if response.is_about_key() => {
@@ -219,19 +208,15 @@ impl Prober<'_> {
                     if endpoint.is_local && !response.message.trim().is_empty() =>
                 {
                     let why = endpoint.quote(&response.message);
-                    format!("failed ({status}) when asked for its models: {why}")
+                    let fields = [("status", &*status.to_string()), ("said", &why)];
+                    model_error("list_failed", &fields)
                 }
                 // Its address is right.
-                (Verdict::Wait(_), _) | (_, 402 | 429) => response.says(endpoint, "").to_string(),
-                (_, status) => format!(
-                    "answered {status} when asked for its models: check the address (base_url){}",
-                    endpoint.path_hint()
-                ),
+                (Verdict::Wait(_), _) | (_, 402 | 429) => response.says(endpoint, ""),
+                (_, status) => model_error("no_models", &[("status", &status.to_string())])
+                    .with("hint", endpoint.path_hint()),
             },
-            _ => format!(
-                "does not speak this API: check the address (base_url){}",
-                endpoint.path_hint()
-            ),
+            _ => model_error("other_api", &[]).with("hint", endpoint.path_hint()),
         };
         Finding::Unavailable(says)
     }

@@ -207,6 +207,21 @@ impl<'a> Actor<'a> {
         verdict
     }
 
+    /// What holds for a tool, as a list of tools shows it: nothing is known of a call.
+    pub fn permission(&self, tool: &Definition) -> Permission {
+        let telling = Circumstances {
+            reach: Reach::Telling,
+            ..Circumstances::default()
+        };
+        let is_schedule = tool.spec.name == SCHEDULE;
+        match self.decide(tool, Circumstances::default()) {
+            Permission::Ask if is_schedule && self.decide(tool, telling) == Permission::Allow => {
+                Permission::AllowOwn
+            }
+            permission => permission,
+        }
+    }
+
     /// Whether this tool may run, asked for or not, where nothing speaks against it.
     pub fn may_use(&self, tool: &Definition) -> bool {
         self.decide(tool, Circumstances::default()) != Permission::Deny

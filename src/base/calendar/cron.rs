@@ -11,7 +11,7 @@ use jiff::civil::{Date, DateTime};
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::language::Words;
+use crate::language::{Said, Words};
 
 /// Most characters of a text with five fields.
 const MOST_CHARACTERS: usize = 200;
@@ -54,6 +54,7 @@ struct Interval {
 
 /// What one of the fields may hold.
 struct Field {
+    /// The key of what people call it.
     name: &'static str,
     least: u64,
     most: u64,
@@ -63,31 +64,31 @@ struct Field {
 
 const FIELDS: [Field; 5] = [
     Field {
-        name: "minute",
+        name: "cron.minute",
         least: 0,
         most: 59,
         names: &[],
     },
     Field {
-        name: "hour",
+        name: "cron.hour",
         least: 0,
         most: 23,
         names: &[],
     },
     Field {
-        name: "day of the month",
+        name: "cron.day",
         least: 1,
         most: 31,
         names: &[],
     },
     Field {
-        name: "month",
+        name: "cron.month",
         least: 1,
         most: 12,
         names: &MONTHS,
     },
     Field {
-        name: "weekday",
+        name: "cron.weekday",
         least: 0,
         most: 7,
         names: &WEEKDAYS,
@@ -276,16 +277,18 @@ impl FromStr for Cron {
             _ => (&fields[..], None),
         };
         let [minute, hour, day, month, weekday] = plain[..] else {
-            return Err(Error::invalid_request(format!(
-                "\"cron\" must have five fields (minute, hour, day of the month, month, weekday), \
-                 such as \"30 7 * * mon-fri\", not {}",
-                fields.len()
+            let count = fields.len().to_string();
+            return Err(Error::invalid_request(Said::of(
+                "error.cron_fields",
+                &[("count", &count)],
             )));
         };
         let text = fields.join(" ");
         if text.len() > MOST_CHARACTERS {
-            return Err(Error::invalid_request(format!(
-                "\"cron\" must have at most {MOST_CHARACTERS} characters"
+            let most = MOST_CHARACTERS.to_string();
+            return Err(Error::invalid_request(Said::of(
+                "error.cron_long",
+                &[("most", &most)],
             )));
         }
         let [minutes, hours, days, months, weekdays] = &FIELDS;
@@ -367,7 +370,7 @@ impl Field {
             last => last,
         };
         if first > last {
-            return Err(self.wrong(part, "its range begins after its end"));
+            return Err(self.wrong(part, Said::of("cron.backwards", &[])));
         }
         let step = usize::try_from(step.unwrap_or(1)).unwrap_or(usize::MAX);
         Ok((first..=last)
@@ -378,7 +381,7 @@ impl Field {
     fn step(&self, part: &str, text: &str) -> Result<u64> {
         match digits(text) {
             Some(step) if step > 0 => Ok(step),
-            _ => Err(self.wrong(part, "a step is a number of at least 1")),
+            _ => Err(self.wrong(part, Said::of("cron.step", &[]))),
         }
     }
 
@@ -390,21 +393,23 @@ impl Field {
         match digits(text) {
             Some(value) if (self.least..=self.most).contains(&value) => Ok(value),
             _ => {
-                let names = match (self.names.first(), self.names.last()) {
-                    (Some(first), Some(last)) => format!(" or {first} to {last}"),
-                    _ => String::new(),
+                let (least, most) = (self.least.to_string(), self.most.to_string());
+                let why = match self.names {
+                    [first, .., last] => {
+                        Said::of("cron.names", &[("first", *first), ("last", *last)])
+                    }
+                    _ => Said::of("cron.values", &[]),
                 };
-                let (least, most) = (self.least, self.most);
-                Err(self.wrong(part, &format!("values are {least} to {most}{names}")))
+                Err(self.wrong(part, why.with("least", least).with("most", most)))
             }
         }
     }
 
-    fn wrong(&self, part: &str, why: &str) -> Error {
-        Error::invalid_request(format!(
-            "the {} of \"cron\" cannot be {part:?}: {why}",
-            self.name
-        ))
+    fn wrong(&self, part: &str, why: Said) -> Error {
+        let part = part.escape_debug().to_string();
+        let said = Said::of("error.cron_field", &[("part", &part)]);
+        let field = Said::of(self.name, &[]);
+        Error::invalid_request(said.with("field", field).with("why", why))
     }
 }
 

@@ -7,6 +7,7 @@ use super::phrase::{self, Meaning};
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::language::Said;
 
 /// When a schedule runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +41,9 @@ impl Timing {
         let meaning = match (at, cron) {
             (Some(at), None) => read(at.trim(), zone, now).ok_or_else(|| {
                 let shown: String = at.trim().chars().take(64).collect();
-                Error::invalid_request(format!(
-                    "\"at\" must be a time such as \"tomorrow at 18:30\", \"in 20 minutes\", \
-                     \"every other Friday at 9\" or 2026-11-22T18:30, not {shown:?}"
+                Error::invalid_request(Said::of(
+                    "error.time",
+                    &[("text", &shown.escape_debug().to_string())],
                 ))
             })?,
             (None, Some(cron)) => match phrase::read(cron, zone, now) {
@@ -50,10 +51,7 @@ impl Timing {
                 _ => Meaning::Repeated(cron.parse()?),
             },
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Error::invalid_request(
-                    "give either \"at\", such as \"tomorrow at 18:30\", or \"cron\", such as \
-                     \"30 7 * * mon-fri\"",
-                ));
+                return Err(Error::invalid_request(Said::of("error.time_or_cron", &[])));
             }
         };
         Ok(match meaning {
@@ -64,7 +62,10 @@ impl Timing {
             Meaning::Instant(time) => Timing::once(future(time, zone, now)?),
             Meaning::Once(local) => {
                 let time = zone.instant(local).ok_or_else(|| {
-                    Error::invalid_request(format!("\"at\" {local} is no time of this calendar"))
+                    Error::invalid_request(Said::of(
+                        "error.time_outside",
+                        &[("time", &local.to_string())],
+                    ))
                 })?;
                 Timing {
                     local: Some(local.to_string()),
@@ -73,7 +74,10 @@ impl Timing {
             }
             Meaning::Repeated(cron) => {
                 let next_at = cron.next(now, zone).ok_or_else(|| {
-                    Error::invalid_request(format!("\"cron\" {cron} never comes"))
+                    Error::invalid_request(Said::of(
+                        "error.cron_never",
+                        &[("cron", &cron.to_string())],
+                    ))
                 })?;
                 Timing {
                     cron: Some(cron),
@@ -110,10 +114,10 @@ impl Timing {
 
 fn future(time: Timestamp, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
     if time <= now {
-        return Err(Error::invalid_request(format!(
-            "\"at\" is in the past: {}. It is now {}",
-            zone.minute(time),
-            zone.minute(now)
+        let (time, now) = (zone.minute(time), zone.minute(now));
+        return Err(Error::invalid_request(Said::of(
+            "error.time_past",
+            &[("time", &time), ("now", &now)],
         )));
     }
     Ok(time)

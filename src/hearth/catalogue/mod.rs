@@ -126,7 +126,7 @@ impl Addition {
         let names = names.join(", ");
         mcp.stop(true);
         match problem {
-            Some(problem) => Err(problem),
+            Some(problem) => Err(problem.to_string()),
             None if tools.is_empty() => Err("it has not started in time".to_owned()),
             None => Ok(format!("It has the tools {names}.")),
         }

@@ -101,6 +101,7 @@ pub(crate) mod tests {
     use crate::outgoing::post::Poster;
     use crate::outgoing::schedule::Outcome;
     use base::ids::{ConversationId, DeliveryId, TurnId};
+    use base::language::Said;
     use base::people::Audience;
     use base::testing::rows;
     use config::WebhookFormat;
@@ -318,7 +319,7 @@ pub(crate) mod tests {
         let outcome = post_by(&poster, &account(None, &url), "{}", short);
         assert_eq!(
             outcome,
-            Outcome::Unanswered("no answer within 0 s".to_owned())
+            Outcome::Unanswered(Said::of("delivery.late", &[("seconds", "0")]))
         );
         receiver.join().unwrap();
     }
@@ -352,6 +353,7 @@ pub(crate) mod tests {
             let Outcome::Unanswered(reason) = outcome else {
                 panic!("{outcome:?}");
             };
+            let reason = reason.to_string();
             assert!(reason.contains(says), "{url}: {reason}");
             assert!(!reason.contains("k3y"), "{reason}");
         }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use base::clock::{Clock, Timestamp};
 use base::error;
 use base::ids::{AttachmentId, DeliveryId, NotificationId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::secret::random_fraction;
 use base::sync::lock;
 use base::url::Url;
@@ -152,7 +152,7 @@ impl Sender {
                     404 => (false, "status 404: correct the url".to_owned()),
                     _ => (false, format!("status {status}")),
                 },
-                Outcome::Unanswered(reason) => (false, reason),
+                Outcome::Unanswered(reason) => (false, reason.in_words(words)),
             };
             NotificationResult {
                 service: service.as_str(),
@@ -187,9 +187,9 @@ impl Sender {
             let request = self.to_chat(&config, chat, &due)?;
             return self.make(&config, outgoing, &receiver, request, record);
         }
-        let account = config.webhook_account(name).ok_or_else(|| {
-            format!("the webhook account {name:?} is no longer in the configuration")
-        });
+        let account = config
+            .webhook_account(name)
+            .ok_or_else(|| Said::of("delivery.no_account", &[("account", name)]));
         let receiver = Receiver {
             name: format!("{name:?}"),
             attempts: due.delivery.attempts,
@@ -208,13 +208,13 @@ impl Sender {
         config: &Config,
         chat: &str,
         due: &Durable<Callback>,
-    ) -> error::Result<Result<Request, String>> {
+    ) -> error::Result<Result<Request, Said>> {
         let person = self.store.person_of_sender(TELEGRAM, chat)?;
         let readers = &due.delivery.readers;
         let reads = person.is_some_and(|person| readers.include(person.id, person.role));
         Ok(match config.telegram() {
-            _ if !reads => Err("the chat is linked no longer".to_owned()),
-            None => Err("there is no telegram channel any more".to_owned()),
+            _ if !reads => Err(Said::of("delivery.unlinked", &[])),
+            None => Err(Said::of("delivery.no_channel", &[])),
             Some(channel) => match telegram::file_in(&due.body) {
                 None => Ok(telegram::request(channel, &due.body)),
                 Some(id) => self
@@ -225,10 +225,10 @@ impl Sender {
     }
 
     /// A file of a conversation, with its bytes.
-    fn file(&self, of: &Delivery, id: AttachmentId) -> Result<(Attachment, Vec<u8>), String> {
+    fn file(&self, of: &Delivery, id: AttachmentId) -> Result<(Attachment, Vec<u8>), Said> {
         let seen = self.store.snapshot(&Viewer::server());
         let found = seen.and_then(|seen| seen.attachment_in(of.conversation_id, id, usize::MAX));
-        found.map_err(|error| error.message().to_owned())
+        found.map_err(|error| error.said().clone())
     }
 
     fn notify(&self, id: NotificationId) -> error::Result<Option<Reach>> {
@@ -238,7 +238,7 @@ impl Sender {
         };
         if due.content.is_none() {
             log::debug!("{id}: there is nothing to tell any more");
-            let error = String::new();
+            let error = "".into();
             self.store
                 .record_notification(id, Attempt::Dead { error })?;
             return Ok(None);
@@ -277,8 +277,12 @@ impl Sender {
             is_chat: due.service == TELEGRAM,
         };
         let outgoing = Outgoing::Notification(id);
-        let (goes_on, reach) =
-            self.make(&config, outgoing, &receiver, request, |attempt, status| {
+        let (goes_on, reach) = self.make(
+            &config,
+            outgoing,
+            &receiver,
+            request.map_err(Said::from),
+            |attempt, status| {
                 match (&due.browser, status, &attempt, rest) {
                     // It is gone, and with it what it was to be told, this notification too.
                     (Some((browser, _)), Some(404 | 410), ..) => {
@@ -291,7 +295,8 @@ impl Sender {
                     _ => self.store.record_notification(id, attempt)?,
                 }
                 Ok(false)
-            })?;
+            },
+        )?;
         match goes_on {
             true => self.notify(id),
             false => Ok(reach),
@@ -306,7 +311,7 @@ impl Sender {
         config: &Config,
         outgoing: Outgoing,
         receiver: &Receiver,
-        request: Result<Request, String>,
+        request: Result<Request, Said>,
         record: impl FnOnce(Attempt, Option<u16>) -> error::Result<T>,
     ) -> error::Result<(T, Option<Reach>)> {
         let began = Instant::now();
@@ -318,16 +323,14 @@ impl Sender {
         let reach = reach.map(|outcome| Reach::of(outcome, began.elapsed()));
         let (met, status) = match &made {
             Ok(Outcome::Answered { status, .. }) => (format!("status {status}"), Some(*status)),
-            Ok(Outcome::Unanswered(reason)) | Err(reason) => (reason.clone(), None),
+            Ok(Outcome::Unanswered(reason)) | Err(reason) => (reason.to_string(), None),
         };
         let attempt = match made {
             Ok(Outcome::Answered {
                 status: status @ (400 | 403),
                 ..
             }) if receiver.is_chat => Attempt::Dead {
-                error: format!(
-                    "Telegram answered {status}: the person has blocked the bot, or the chat is gone"
-                ),
+                error: Said::of("delivery.blocked", &[("status", &status.to_string())]),
             },
             Ok(outcome) => {
                 let (now, jitter) = (self.clock.now(), random_fraction());

@@ -172,7 +172,7 @@ pub fn post(
 ) -> Outcome {
     match request(settings, service, push) {
         Some(request) => poster.post(&request, limit, now),
-        None => Outcome::Unanswered(format!("{} is not set up", service.as_str())),
+        None => Outcome::Unanswered(format!("{} is not set up", service.as_str()).into()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::schedule::{self, Outcome};
 use base::clock::Timestamp;
 use base::error::without_numbers;
+use base::language::Said;
 use base::sync::lock;
 use config::Config;
 use net::cancel::Cancel;
@@ -71,8 +72,7 @@ impl Poster {
             .iter()
             .any(|(_, value)| value.bytes().any(is_control))
         {
-            let error = "the secret or token holds characters that a header cannot";
-            return Outcome::Unanswered(error.to_owned());
+            return Outcome::Unanswered(Said::of("delivery.header", &[]));
         }
         let request = ClientRequest {
             method: "POST",
@@ -131,17 +131,18 @@ impl CurrentPoster {
 
 /// Why there was no answer, in words. The URL is left out: its query may hold
 /// a credential.
-pub fn reason(error: &ClientError, setting: &str, limit: Duration) -> String {
+pub fn reason(error: &ClientError, setting: &str, limit: Duration) -> Said {
+    let because = |why: Said| Said::of("delivery.no_answer", &[]).with("why", why);
     match error {
-        ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
-        ClientError::Address(_) => format!("{setting} is not a usable http or https address"),
-        ClientError::Unreachable(reason)
-        | ClientError::Refused(reason)
-        | ClientError::Untrusted(reason)
-        | ClientError::NotHttp(reason)
-        | ClientError::Interrupted { reason, .. } => {
-            format!("no answer: {}", without_numbers(reason))
-        }
-        other => format!("no answer: {other}"),
+        ClientError::TimedOut => Said::of(
+            "delivery.late",
+            &[("seconds", &limit.as_secs().to_string())],
+        ),
+        ClientError::Address(_) => Said::of("delivery.address", &[("setting", setting)]),
+        ClientError::Unreachable(why) | ClientError::Refused(why) => because(why.clone()),
+        ClientError::Untrusted(why)
+        | ClientError::NotHttp(why)
+        | ClientError::Interrupted { reason: why, .. } => because(without_numbers(why).into()),
+        other => because(other.said()),
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::Value;
 
 use base::clock::Timestamp;
+use base::language::Said;
 use store::Attempt;
 
 /// The outcome of an attempt.
@@ -19,7 +20,7 @@ pub enum Outcome {
         retry_after: Option<Duration>,
     },
     /// The receiver did not answer, for this reason.
-    Unanswered(String),
+    Unanswered(Said),
 }
 
 /// How an attempt met its receiver.
@@ -75,14 +76,14 @@ pub fn after(number: u32, most: u32, outcome: &Outcome, now: Timestamp, jitter: 
         }
         Outcome::Answered { status: 410, .. } => {
             return Attempt::Dead {
-                error: "the receiver answered 410: it wants no more callbacks".to_owned(),
+                error: Said::of("delivery.unwanted", &[]),
             };
         }
         Outcome::Answered {
             status,
             retry_after,
         } => (
-            format!("the receiver answered {status}"),
+            Said::of("delivery.status", &[("status", &status.to_string())]),
             retry_after.unwrap_or_default(),
         ),
         Outcome::Unanswered(reason) => (reason.clone(), Duration::ZERO),
@@ -97,7 +98,8 @@ pub fn after(number: u32, most: u32, outcome: &Outcome, now: Timestamp, jitter: 
             }
         }
         None => Attempt::Dead {
-            error: format!("{error}; given up after {number} attempts"),
+            error: Said::of("delivery.given_up", &[("count", &number.to_string())])
+                .with("said", error),
         },
     }
 }
@@ -157,7 +159,7 @@ mod tests {
         );
         match after(10, 10, &answered(500), now(), 0.0) {
             Attempt::Dead { error } => assert_eq!(
-                error,
+                error.to_string(),
                 "the receiver answered 500; given up after 10 attempts"
             ),
             other => panic!("{other:?}"),
@@ -175,7 +177,7 @@ mod tests {
         ] {
             assert_eq!(delay(1, &answered(status), 0.0), Some(5), "{status}");
         }
-        let refused = Outcome::Unanswered("connection refused".to_owned());
+        let refused = Outcome::Unanswered("connection refused".into());
         assert_eq!(delay(1, &refused, 0.0), Some(5));
         let gone = after(1, 10, &answered(410), now(), 0.0);
         assert!(matches!(gone, Attempt::Dead { .. }));

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
+use super::hub::Person;
 use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
@@ -16,10 +17,11 @@ use crate::qr;
 use agent::model::nearby;
 use agent::model::probe::probe;
 use agent::skills;
-use agent::tools::permission::{Actor, Circumstances};
+use agent::tools::permission::Actor;
 use agent::tools::{Offer, Source, parameter_types, wording};
 use base::error::{Code, Error, Result};
 use base::ids::ConversationId;
+use base::language::Words;
 use base::people::Audience;
 use base::secret::Secret;
 use base::sync::lock;
@@ -75,13 +77,13 @@ const ERROR_BYTES: u64 = 256 * 1024;
 const TEST_TIME: Duration = Duration::from_secs(8);
 
 /// Asks the provider that the settings would name, with these changes, for its models.
-fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value> {
+fn test_config(service: &Service, changes: &Map<String, Value>, words: Words) -> Result<Value> {
     let config = service.settings.preview(changes)?;
     let trust = Trust::new(config.tls.ca_file.as_deref());
     let probe = probe(&config.first_choice(), &trust, TEST_TIME);
     Ok(json!({
         "is_usable": probe.finding.is_usable(),
-        "message": probe.to_string(),
+        "message": probe.said().in_words(words),
         "models": probe.models.unwrap_or_default(),
         "usual_url": Preset::of(&config.provider).and_then(|preset| preset.base_url),
     }))
@@ -116,7 +118,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ReplaceConfig(new) => service.replace_config(&new),
         Command::CheckConfig => service.check_config(),
         Command::ListSettings => Ok(list_settings()),
-        Command::UpdateConfig(update) if update.test => test_config(service, &update.config),
+        Command::UpdateConfig(update) if update.test => {
+            let words = responder.words.unwrap_or(Words::ENGLISH);
+            test_config(service, &update.config, words)
+        }
         Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
             service.config_changed(&updated);
             json!({ "updated_fields": updated })
@@ -245,18 +250,23 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
             .and_then(|state| store.snapshot(viewer)?.deliveries(state, list.limit))
-            .map(|found| views::records("deliveries", found.iter().map(views::delivery))),
+            .map(|found| {
+                let shown = |one| views::delivery(one, responder.words);
+                views::records("deliveries", found.iter().map(shown))
+            }),
         Command::RetryDelivery(retry) => {
             store
                 .retry_delivery(viewer, retry.delivery_id)
                 .map(|delivery| {
                     service.delivery_changed(&delivery);
-                    json!(views::delivery(&delivery))
+                    json!(views::delivery(&delivery, responder.words))
                 })
         }
         Command::PushSubscribe(new) => service.push_subscribe(caller.identity, new.subscription),
         Command::PushUnsubscribe(gone) => service.push_unsubscribe(caller.identity, &gone.endpoint),
-        Command::ServerInfo => server_info(service, caller).map(|info| json!(info)),
+        Command::ServerInfo => {
+            server_info(service, caller, responder.words).map(|info| json!(info))
+        }
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
         Command::InviteUser(new) => service.invite_user(new, user),
@@ -322,7 +332,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
         caller.connection,
         caller.outbox,
         wanted.events,
-        caller.identity.into(),
+        Person::from(caller.identity).reading(responder.words),
         wanted.since,
         |subscribed| {
             responder.send(Ok(json!({
@@ -406,7 +416,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
         .filter(|tool| !is_guest && actor.may_have(tool.definition()))
         .map(|tool| {
             let spec = tool.spec();
-            let permission = actor.decide(tool.definition(), Circumstances::default());
+            let permission = actor.permission(tool.definition());
             record::Tool {
                 name: spec.name.clone(),
                 label: wording::label(words, &spec.name, Some(tool.definition())),
@@ -427,7 +437,11 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
     Ok(views::records("tools", tools))
 }
 
-fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerInfo> {
+fn server_info(
+    service: &Service,
+    caller: &Caller<'_>,
+    words: Option<Words>,
+) -> Result<record::ServerInfo> {
     let (store, now) = (&service.store, service.clock.now());
     let assistant = service.assistant();
     let config = &assistant.config;
@@ -482,7 +496,9 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
         deliveries: (counts.deliveries.iter())
             .map(|(state, count)| named(state.as_str(), count))
             .collect(),
-        mcp_servers: mcp_servers.map(views::mcp_server).collect(),
+        mcp_servers: mcp_servers
+            .map(|server| views::mcp_server(server, words))
+            .collect(),
         push_key: service.sender.push_key(),
         authority: authority.map(|certificates| fingerprint(&certificates[0])),
         tokens: views::tokens(counts.usage),

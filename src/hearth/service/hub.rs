@@ -205,7 +205,7 @@ impl Hub {
         });
         let Some(since) = since else { return };
         let subscriber = &state.subscribers[&connection];
-        let missed = state.kept.after_seq(since, |kept| {
+        let missed = state.kept.after_seq(since, person.words, |kept| {
             let recipients = &kept.recipients;
             state.wants(connection, subscriber, kept.name, kept.turn, recipients)
         });
@@ -375,13 +375,15 @@ impl HubState {
             .is_some_and(|conversation| self.shares.is_deleted(conversation));
         let is_kept =
             name.is(EventTrait::Kept) && (!is_of_deleted || name == EventName::ConversationDeleted);
-        let outboxes: Vec<&Arc<Outbox>> = self.subscribed(name, turn, &recipients).collect();
-        if outboxes.is_empty() && !is_kept {
+        let subscribers: Vec<&Subscriber> = self.subscribed(name, turn, &recipients).collect();
+        if subscribers.is_empty() && !is_kept {
             return;
         }
-        let text: Arc<str> = event.to_text(seq).into();
-        for outbox in outboxes {
-            outbox.push(Item::Event(Arc::clone(&text)));
+        let text: Arc<str> = event.to_text(seq, None).into();
+        for Subscriber { outbox, person, .. } in subscribers {
+            let own = person.words.filter(|_| event.is_worded());
+            let own = own.map(|words| event.to_text(seq, Some(words)).into());
+            outbox.push(Item::Event(own.unwrap_or_else(|| Arc::clone(&text))));
         }
         if is_kept {
             let kept = KeptEvent {
@@ -391,6 +393,7 @@ impl HubState {
                 conversation: event.conversation_id,
                 recipients,
                 length: text.len(),
+                worded: event.is_worded().then(|| event.into()),
             };
             self.kept.push(kept, &text);
         }
@@ -428,17 +431,17 @@ impl HubState {
         subscriber
     }
 
-    /// The outboxes that get an event of this name and turn.
+    /// Those who get an event of this name and turn.
     fn subscribed<'a>(
         &'a self,
         name: EventName,
         turn: Option<TurnId>,
         recipients: &'a Recipients,
-    ) -> impl Iterator<Item = &'a Arc<Outbox>> {
+    ) -> impl Iterator<Item = &'a Subscriber> {
         self.subscribers
             .iter()
             .filter(move |(id, one)| self.wants(**id, one, name, turn, recipients))
-            .map(|(_, one)| &one.outbox)
+            .map(|(_, one)| one)
     }
 
     fn wants(

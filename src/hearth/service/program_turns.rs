@@ -289,6 +289,7 @@ fn rights(asker: &ProgramCaller) -> (Viewer, TokenScope, Person) {
                 id: asker.user_id,
                 role: UserRole::User,
                 household_only: true,
+                words: None,
             },
         ),
     }

@@ -373,7 +373,7 @@ impl Service {
         self.publish_schedule(&schedule);
         self.hub.publish_begin(&told.begun);
         let finished = told.map(|told| told.finished);
-        self.hub.publish_end(&finished, &|| words);
+        self.hub.publish_end(&finished);
         let message = finished.reply.as_ref().map(|reply| reply.id);
         self.hub.publish_reminder(&schedule, message, false);
         if let Some(delivery) = &finished.delivery {

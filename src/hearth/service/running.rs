@@ -298,8 +298,7 @@ impl Service {
         };
         let took = self.clock.now().since(turn.created_at);
         self.meter.turn_ended(took, &ending);
-        let words = || self.store.words_of(finished.turn.user_id);
-        self.hub.publish_end(&finished, &words);
+        self.hub.publish_end(&finished);
         if let Some(delivery) = &finished.delivery {
             self.delivery_changed(delivery);
         }

@@ -394,6 +394,7 @@ mod tests {
             id: UserId::from(1),
             role: UserRole::Admin,
             household_only: false,
+            words: None,
         };
         service.reserve_event_numbers();
         (service.hub).subscribe(connection, &outbox, EventSet::ALL, admin, None, |_| ());

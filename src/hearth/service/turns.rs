@@ -111,7 +111,7 @@ impl Service {
             Ok(stored) => stored,
             Err(error) => return responder.send(Err::<(), _>(error)),
         };
-        let person = Person::from(caller.identity);
+        let person = Person::from(caller.identity).reading(responder.words);
         let turn = begun.turn().id;
         let watch = self.hub.watch(turn, Some(person), Box::new(responder));
         if chat.stream {

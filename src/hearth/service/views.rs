@@ -79,7 +79,8 @@ pub fn relay_link(status: LinkStatus) -> record::RelayLink {
 }
 
 /// The state of an MCP server.
-pub fn mcp_server(server: ServerStatus) -> record::McpServer {
+pub fn mcp_server(server: ServerStatus, words: impl Into<Option<Words>>) -> record::McpServer {
+    let words = words.into().unwrap_or(Words::ENGLISH);
     record::McpServer {
         name: server.name,
         state: server.state.as_str(),
@@ -87,7 +88,7 @@ pub fn mcp_server(server: ServerStatus) -> record::McpServer {
         readers: server.readers,
         open_readers: server.open_readers,
         changed: server.changed,
-        problem: server.problem,
+        problem: server.problem.map(|problem| problem.in_words(words)),
     }
 }
 
@@ -376,7 +377,9 @@ pub fn schedule_run(run: &LastRun) -> record::ScheduleRun {
 }
 
 /// A delivery.
-pub fn delivery(delivery: &Delivery) -> record::Delivery {
+pub fn delivery(delivery: &Delivery, words: impl Into<Option<Words>>) -> record::Delivery {
+    let words = words.into().unwrap_or(Words::ENGLISH);
+    let last_error = delivery.last_error.as_ref();
     record::Delivery {
         id: delivery.id,
         delivery_id: delivery.id,
@@ -387,7 +390,7 @@ pub fn delivery(delivery: &Delivery) -> record::Delivery {
         attempts: delivery.attempts,
         created_at: delivery.created_at,
         next_at: delivery.next_at,
-        last_error: delivery.last_error.clone(),
+        last_error: last_error.map(|error| error.in_words(words)),
     }
 }
 

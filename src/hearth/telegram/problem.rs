@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::error::Error;
+use base::language::Said;
 
 /// The pauses after failures: the first, doubled up to the longest; with a second poller; and
 /// with a token that is refused, until the settings change.
@@ -21,7 +22,7 @@ pub enum Problem {
         wait: Option<u64>,
     },
     /// It did not answer.
-    Unanswered(String),
+    Unanswered(Said),
     /// The server could not read or store something.
     Later(Error),
 }

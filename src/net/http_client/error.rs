@@ -4,22 +4,23 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use base::error::without_numbers;
+use base::language::Said;
 use ureq::{Error, Timeout};
 
 use super::connector::ReadLimit;
 use super::resolver::Refused;
 use crate::capacity::is_out_of_descriptors;
 
-/// Why a request got no (whole) answer. The texts are for logs; they hold
-/// neither headers nor bodies.
+/// Why a request got no (whole) answer. The texts hold neither headers nor bodies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientError {
     /// The address or a header cannot be used at all.
     Address(String),
     /// No connection was made: nothing has been sent.
-    Unreachable(String),
+    Unreachable(Said),
     /// Nothing listens at the address: nothing has been sent.
-    Refused(String),
+    Refused(Said),
     /// No descriptor is left for a connection: nothing has been sent.
     Exhausted,
     /// The address may not be dialled (see `HttpClient::checking`): nothing has
@@ -54,27 +55,29 @@ impl ClientError {
         match error {
             Error::Timeout(Timeout::PerRead) => ClientError::Silent(read_limit.limit()),
             Error::Timeout(Timeout::Resolve) => {
-                ClientError::Unreachable("the name could not be looked up in time".to_owned())
+                ClientError::Unreachable(Said::of("connection.slow_name", &[]))
             }
             Error::Timeout(Timeout::Connect) => {
-                ClientError::Unreachable("no connection in time".to_owned())
+                ClientError::Unreachable(Said::of("connection.slow", &[]))
             }
             Error::Timeout(Timeout::PerWrite) => interrupted("the other side stopped reading"),
             Error::Timeout(_) => ClientError::TimedOut,
-            Error::HostNotFound => {
-                ClientError::Unreachable("no address is known for this name".to_owned())
-            }
+            Error::HostNotFound => ClientError::Unreachable(Said::of("connection.no_name", &[])),
             Error::Io(error) if is_out_of_descriptors(&error) => ClientError::Exhausted,
             Error::Io(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => ClientError::Refused(error.to_string()),
+                io::ErrorKind::ConnectionRefused => {
+                    ClientError::Refused(Said::of("connection.refused", &[]))
+                }
                 io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
-                | io::ErrorKind::AddrNotAvailable => ClientError::Unreachable(error.to_string()),
+                | io::ErrorKind::AddrNotAvailable => {
+                    ClientError::Unreachable(without_numbers(&error.to_string()).into())
+                }
                 // rustls reports certificates and broken records this way.
                 io::ErrorKind::InvalidData => ClientError::Untrusted(error.to_string()),
                 _ => interrupted(error),
             },
-            Error::ConnectProxyFailed(_) => ClientError::Unreachable(error.to_string()),
+            Error::ConnectProxyFailed(_) => ClientError::Unreachable(error.to_string().into()),
             Error::Protocol(_) | Error::LargeResponseHeader(..) => {
                 ClientError::NotHttp(error.to_string())
             }
@@ -83,6 +86,31 @@ impl ClientError {
             }
             Error::Http(_) | Error::BadUri(_) => ClientError::Address(error.to_string()),
             error => interrupted(error),
+        }
+    }
+
+    /// What happened, for a person.
+    pub fn said(&self) -> Said {
+        let of = |key: &'static str| Said::of(key, &[]);
+        let because = |key, why: &str| of(key).with("why", without_numbers(why));
+        match self {
+            ClientError::Address(why) => because("connection.address", why),
+            ClientError::Unreachable(why) | ClientError::Refused(why) => {
+                of("connection.none").with("why", why.clone())
+            }
+            ClientError::Exhausted => of("connection.no_descriptors"),
+            ClientError::Forbidden(why) => why.as_str().into(),
+            ClientError::Untrusted(why) => because("connection.untrusted", why),
+            ClientError::NotHttp(why) => because("connection.not_http", why),
+            ClientError::Interrupted { reason, .. } => because("connection.broke", reason),
+            ClientError::Silent(limit) => {
+                of("connection.silent").with("seconds", limit.as_secs().to_string())
+            }
+            ClientError::TooLarge(most) => {
+                of("connection.too_large").with("most", most.to_string())
+            }
+            ClientError::TimedOut => of("connection.time_up"),
+            ClientError::Cancelled => of("connection.stopped"),
         }
     }
 
@@ -107,25 +135,7 @@ fn interrupted(reason: impl fmt::Display) -> ClientError {
 
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::Address(reason) => write!(f, "the address cannot be used: {reason}"),
-            ClientError::Unreachable(reason) | ClientError::Refused(reason) => {
-                write!(f, "no connection: {reason}")
-            }
-            ClientError::Exhausted => {
-                f.write_str("no descriptor is left for a connection: raise the limit of open files")
-            }
-            ClientError::Forbidden(reason) => f.write_str(reason),
-            ClientError::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
-            ClientError::NotHttp(reason) => write!(f, "the answer is not HTTP: {reason}"),
-            ClientError::Interrupted { reason, .. } => {
-                write!(f, "the connection broke: {reason}")
-            }
-            ClientError::Silent(limit) => write!(f, "nothing came for {} s", limit.as_secs()),
-            ClientError::TooLarge(limit) => write!(f, "the answer is longer than {limit} bytes"),
-            ClientError::TimedOut => f.write_str("the time was up"),
-            ClientError::Cancelled => f.write_str("it was stopped"),
-        }
+        self.said().fmt(f)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::sight::viewer::{Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
+use base::language::Said;
 use protocol::record::Attachment;
 
 /// Most rows of one list, whatever a caller asks for.
@@ -88,7 +89,7 @@ pub struct Delivery {
     /// When the next attempt is due.
     pub next_at: Timestamp,
     /// Why the last attempt failed.
-    pub last_error: Option<String>,
+    pub last_error: Option<Said>,
 }
 
 /// A webhook callback to send.
@@ -108,14 +109,14 @@ pub enum Attempt {
     /// To be tried again.
     Retry {
         /// Why this attempt failed.
-        error: String,
+        error: Said,
         /// When to try again.
         next_at: Timestamp,
     },
     /// Given up.
     Dead {
         /// Why no further attempt is made.
-        error: String,
+        error: Said,
     },
 }
 

@@ -23,7 +23,7 @@ fn retried(store: &Store, name: &str) -> DeliveryId {
     );
     let id = finished.unwrap().into_inner().delivery.unwrap().id;
     let next_at = store.inner.clock.now().shifted(HOUR);
-    let error = "refused".to_owned();
+    let error = "refused".into();
     store
         .record_attempt(id, Attempt::Retry { error, next_at })
         .unwrap();

@@ -127,12 +127,12 @@ fn only_the_oldest_of_a_conversation_is_pending() {
 
     let now = store.inner.clock.now();
     let retry = Attempt::Retry {
-        error: "refused".to_owned(),
+        error: "refused".into(),
         next_at: now.plus(Duration::from_secs(30)),
     };
     let retried = store.record_attempt(a1, retry).unwrap().uncommitted();
     assert_eq!(retried.attempts, 1);
-    assert_eq!(retried.last_error.as_deref(), Some("refused"));
+    assert_eq!(retried.last_error, Some("refused".into()));
     assert_eq!(states(&store, &every), [Pending, Held, Held, Pending]);
     assert_eq!(due(&store, Duration::ZERO), [b1]);
     assert_eq!(due(&store, Duration::from_secs(31)), [b1, a1]);
@@ -146,7 +146,7 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     assert_eq!(states(&store, &every), [Delivered, Pending, Held, Pending]);
 
     let dead = Attempt::Dead {
-        error: "gone".to_owned(),
+        error: "gone".into(),
     };
     store.record_attempt(a2, dead).unwrap();
     assert_eq!(states(&store, &every), [Delivered, Dead, Pending, Pending]);
@@ -232,7 +232,7 @@ fn a_delivered_callback_stays_delivered() {
     let delivered = delivered.uncommitted();
     assert_eq!(delivered.state, DeliveryState::Delivered);
     let dead = Attempt::Dead {
-        error: "late".to_owned(),
+        error: "late".into(),
     };
     let still = store.record_attempt(id, dead).unwrap().uncommitted();
     assert_eq!((still.state, still.attempts), (DeliveryState::Delivered, 1));
@@ -250,7 +250,7 @@ fn a_waiting_callback_can_be_hurried() {
     let id = deliver(&store, "a", "{}").id;
     let next_at = store.inner.clock.now().plus(Duration::from_secs(3600));
     let retry = Attempt::Retry {
-        error: "refused".to_owned(),
+        error: "refused".into(),
         next_at,
     };
     store.record_attempt(id, retry).unwrap();
@@ -287,7 +287,7 @@ fn what_is_due_is_found_by_ids_and_a_body_is_read_only_to_be_sent() {
     assert!(store.callback_to_send(id, now).is_err());
     assert_eq!(store.due_outgoing(now, 256).unwrap().len(), 20);
     let again = Attempt::Retry {
-        error: "no".to_owned(),
+        error: "no".into(),
         next_at: now,
     };
     store.record_attempt(id, again).unwrap();
@@ -307,7 +307,7 @@ fn what_has_served_its_time_is_purged() {
     store.record_attempt(delivered, Attempt::Delivered).unwrap();
     let dead = deliver(&store, "b", "{}").id;
     let end = Attempt::Dead {
-        error: "gone".to_owned(),
+        error: "gone".into(),
     };
     store.record_attempt(dead, end).unwrap();
     let waiting = deliver(&store, "c", "{}").id;

@@ -63,7 +63,7 @@ fn nobody_is_told_twice_nor_more_than_their_share() {
     let (first, content) = due(&store).remove(0);
     assert_eq!(content.as_deref(), Some("at last"));
     let failed = Attempt::Retry {
-        error: "the receiver answered 500".to_owned(),
+        error: "the receiver answered 500".into(),
         next_at: first.expires_at,
     };
     store.record_notification(first.id, failed).unwrap();

@@ -2,17 +2,22 @@
 //! model, and what a day brings.
 
 use std::fs;
+use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::clock::Timestamp;
+use base::clock::{Clock, Timestamp};
 use base::people::UserRole;
 use serde_json::{Value, json};
-use support::calendar_server::{CalendarServer, calendar};
+use support::calendar_server::{CalendarServer, Request, calendar};
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
+use support::process::status;
 use support::program::{Program, printed, run};
+use support::served::{Served, read_request};
 
 /// A model that calls the tool that the message names, with the arguments behind it.
 pub fn caller() -> Model {
@@ -324,6 +329,23 @@ fn the_model_finds_adds_changes_and_deletes_events_where_they_are_kept() {
         r#"edit_events {{"action": "delete", "event_id": "{party}"}}"#
     ));
     assert!(refused.contains("Eve invites to it"), "{refused}");
+    let invited = server.event("/ann/home/party.ics");
+    for change in [
+        format!(r#"{{"action": "change", "event_id": "{party}", "title": "Mine"}}"#),
+        format!(r#"{{"action": "change", "event_id": "{party}", "start": "{date}T09:00"}}"#),
+        format!(r#"{{"action": "delete", "event_id": "{party}", "series": true}}"#),
+    ] {
+        let refused = ask(&format!("edit_events {change}"));
+        assert!(refused.contains("Eve invites to it"), "{refused}");
+    }
+    assert_eq!(server.event("/ann/home/party.ics"), invited);
+    let is_written = |(method, path, _): &Request| {
+        path == "/ann/home/party.ics" && matches!(&**method, "PUT" | "DELETE")
+    };
+    assert!(
+        !server.requests().iter().any(is_written),
+        "it is left alone"
+    );
     // New ones: a time, and days that come again.
     let new = ask(&format!(
         r#"edit_events {{"action": "add", "title": "Dentist; 2nd, floor", "start": "{date}T09:30", "end": "10:15", "location": "Main St"}}"#
@@ -922,4 +944,114 @@ fn the_address_of_a_file_is_in_its_owner_s_export_alone() {
     ];
     let own = printed(&run(home.folder.path(), &export));
     assert!(own.contains("4711"), "{own}");
+}
+
+#[test]
+fn a_calendar_without_end_and_one_of_a_million_times_take_no_memory_and_hold_up_nobody() {
+    static PIECE: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+    const WHOLE: usize = 100 * 1024 * 1024;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let endless = {
+        let sent = Arc::clone(&sent);
+        Served::start(move |socket| {
+            let mut reader = BufReader::new(socket);
+            if read_request(&mut reader).is_none() {
+                return;
+            }
+            // Its length is not said.
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Type: text/calendar\r\nConnection: close\r\n\r\n";
+            let begin = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n";
+            let socket = reader.get_mut();
+            let mut is_open = socket
+                .write_all(format!("{head}{begin}").as_bytes())
+                .is_ok();
+            while is_open && sent.load(Ordering::SeqCst) < WHOLE {
+                is_open = socket.write_all(&PIECE).is_ok();
+                sent.fetch_add(PIECE.len(), Ordering::SeqCst);
+            }
+        })
+    };
+    let (server, folder) = (CalendarServer::start(), TemporaryDirectory::new());
+    // Two years ahead of each: more than a million.
+    let daily: String = (0..1_400)
+        .map(|number| {
+            format!(
+                "BEGIN:VEVENT\r\nUID:{number}\r\nDTSTART:20260101T{:02}0000Z\r\nSUMMARY:X\r\n\
+                 RRULE:FREQ=DAILY\r\nEND:VEVENT\r\n",
+                number % 24
+            )
+        })
+        .collect();
+    server.file("/many.ics", "1", &calendar(&daily));
+    let fine = |title: &str| {
+        let day = Clock::system().now().plus(Duration::from_secs(86_400));
+        let day = day.to_string()[..10].replace('-', "");
+        calendar(&format!(
+            "BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:{title}\r\nDTSTART:{day}T100000Z\r\nEND:VEVENT\r\n"
+        ))
+    };
+    server.file("/fine.ics", "1", &fine("Bystander"));
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut admin = Client::websocket(program.address);
+    admin.authenticate(&tokens.admin);
+    let before = status(program.id(), "VmHWM").unwrap();
+    let url = format!("http://{}/endless.ics", endless.address);
+    add(&mut admin, json!({ "name": "Endless", "url": url }));
+    let failing = settled(&mut admin, "Endless", "failing");
+    assert_eq!(failing["problem"], "it is larger than 20 MB");
+    let sent = sent.load(Ordering::SeqCst);
+    assert!(sent < WHOLE / 2, "it was read on to {sent} bytes");
+    add(
+        &mut admin,
+        json!({ "name": "Many", "url": server.url("/many.ics") }),
+    );
+    let many = settled(&mut admin, "Many", "ok");
+    assert_eq!(many["events"], 10_000);
+    let said = many["problem"].as_str().unwrap();
+    assert!(said.contains("more than 10000 times of events"), "{said}");
+    let taken = status(program.id(), "VmHWM").unwrap() - before;
+    assert!(taken < 96 * 1024, "it took {taken} KiB more");
+    add(
+        &mut admin,
+        json!({ "name": "Fine", "url": server.url("/fine.ics") }),
+    );
+    settled(&mut admin, "Fine", "ok");
+    assert!(titles(&mut admin).contains(&"Bystander".to_owned()));
+    let doctor = printed(&run(folder.path(), &["doctor"]));
+    assert!(
+        doctor.contains("the calendar Endless of admin cannot be read: it is larger than 20 MB"),
+        "{doctor}"
+    );
+    let listed = printed(&run(folder.path(), &["calendar", "list"]));
+    let line = |name: &str| listed.lines().find(|line| line.contains(name)).unwrap();
+    assert!(
+        line("Endless").contains("it is larger than 20 MB"),
+        "{listed}"
+    );
+    assert!(line("Many").contains("more than 10000 times"), "{listed}");
+    assert!(line("Fine").contains("ok"), "{listed}");
+}
+
+#[test]
+fn an_event_that_comes_again_is_known_two_years_ahead() {
+    let server = CalendarServer::start();
+    let home = Home::offline();
+    let event = format!(
+        "BEGIN:VEVENT\r\nUID:rent\r\nSUMMARY:Rent\r\nDTSTART:{}T100000Z\r\nRRULE:FREQ=WEEKLY\r\n\
+         END:VEVENT\r\n",
+        day(&home, 1)
+    );
+    server.file("/rent.ics", "1", &calendar(&event));
+    let mut admin = home.admin();
+    add(
+        &mut admin,
+        json!({ "name": "Rent", "url": server.url("/rent.ics") }),
+    );
+    let read = settled(&mut admin, "Rent", "ok");
+    let times = read["events"].as_u64().unwrap();
+    assert!((104..=105).contains(&times), "{read}");
+    assert_eq!(read["problem"], Value::Null);
 }

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use support::client::Client;
+use support::eventually;
 use support::home::{Home, PASSWORD};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::{hearth, printed};
+use support::program::{free_port, hearth, printed};
 use support::receiver::Receiver;
 
 /// Signs in as a page does in a browser of this language; returns what is chosen.
@@ -241,4 +242,158 @@ fn the_time_of_a_reminder_is_in_the_language_of_whoever_reads_it() {
     let made = user.ask(soon);
     let when = made["when"].as_str().unwrap();
     assert!(when.starts_with("morgen um "), "{made}");
+}
+
+#[test]
+fn the_end_of_a_turn_is_said_to_each_reader_in_their_own_language() {
+    let model = Model::acting(vec![Act::error(401, "", "no")]);
+    let home = Home::start(model.config_with(json!({ "api_key": "sk-of-this-home" })));
+    let (user, admin) = (&home.tokens.user, &home.tokens.admin);
+    let reader = |token: &str, language: Option<&str>| {
+        let mut client = home.websocket(token);
+        if let Some(language) = language {
+            sign_in(&mut client, token, language);
+        }
+        client.ask(json!({ "type": "subscribe", "events": ["chat.failed"] }));
+        client
+    };
+    let mut french = reader(admin, Some("fr"));
+    let mut german = reader(user, Some("de"));
+    let mut program = reader(user, None);
+    let mut asker = home.websocket(user);
+    sign_in(&mut asker, user, "de");
+    asker.send(&json!({ "type": "chat", "message": "Hallo", "audience": "household" }));
+    let answered = asker.response()["error"].as_str().unwrap().to_owned();
+    let failed = |client: &mut Client| client.event("chat.failed");
+    let own = failed(&mut german);
+    assert_eq!(own["error"], answered);
+    let theirs = failed(&mut french);
+    let said = theirs["error"].as_str().unwrap();
+    assert!(
+        said.contains(" a refusé la clé d’API (401) (référence "),
+        "{said}"
+    );
+    let plain = failed(&mut program);
+    let said = plain["error"].as_str().unwrap();
+    assert!(
+        said.contains(" refused the API key (401) (reference "),
+        "{said}"
+    );
+    for other in [&theirs, &plain] {
+        for same in ["seq", "code", "key", "turn_id"] {
+            assert_eq!(other[same], own[same]);
+        }
+    }
+    // Who was away reads the same.
+    let since = own["seq"].as_u64().unwrap() - 1;
+    for (token, language, missed) in [
+        (admin, Some("fr"), theirs),
+        (user, Some("de"), own),
+        (user, None, plain),
+    ] {
+        let mut client = reader(token, language);
+        client.ask(json!({ "type": "subscribe", "events": ["chat.failed"], "since": since }));
+        assert_eq!(failed(&mut client), missed);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it() {
+    let closed = format!("http://127.0.0.1:{}", free_port());
+    let model = Model::saying("Hello");
+    let home = Home::start(model.config_with(json!({ "channels": [
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": {
+            "door": { "incoming_path": "/door", "outgoing_url": closed },
+        } },
+    ], "mcp_servers": { "away": { "url": closed } } })));
+    let token = &home.tokens.admin;
+    let (mut person, mut program) = (home.admin(), home.admin());
+    sign_in(&mut person, token, "de");
+    let why = |client: &mut Client, at: &str, value: &str| {
+        client.send(&json!({ "type": "create_schedule", "say": "Tee", at: value }));
+        client.response()["error"].as_str().unwrap().to_owned()
+    };
+    for (name, value, german, english) in [
+        ("at", "bald", ", nicht \"bald\"", ", not \"bald\""),
+        (
+            "at",
+            "2020-01-01T10:00",
+            "liegt in der Vergangenheit: 2020-01-01 10:00",
+            "is in the past: 2020-01-01 10:00",
+        ),
+        (
+            "cron",
+            "0 25 * * *",
+            "\"cron\", Stunde: \"25\" geht nicht: möglich ist 0 bis 23",
+            "the hour of \"cron\" cannot be \"25\": values are 0 to 23",
+        ),
+        (
+            "cron",
+            "0 0 30 2 *",
+            "tritt nie ein",
+            "\"cron\" 0 0 30 2 * never comes",
+        ),
+    ] {
+        let said = why(&mut person, name, value);
+        assert!(said.contains(german), "{said}");
+        let said = why(&mut program, name, value);
+        assert!(said.contains(english), "{said}");
+    }
+    // A model that is tried.
+    let test = json!({ "type": "update_config", "test": true, "config": {
+        "provider": "openai-compatible", "base_url": closed, "model": "m",
+    } });
+    let tested = |client: &mut Client| client.ask(test.clone())["message"].take();
+    let said = tested(&mut person);
+    let said = said.as_str().unwrap();
+    assert!(
+        said.starts_with("Der Modellserver unter 127.0.0.1"),
+        "{said}"
+    );
+    assert!(said.ends_with(" ist nicht erreichbar: läuft es?"), "{said}");
+    let said = tested(&mut program);
+    let said = said.as_str().unwrap();
+    assert!(
+        said.ends_with(" cannot be reached: is it running?"),
+        "{said}"
+    );
+    // A receiver, a calendar and an MCP server that are not there.
+    let body = json!({ "message": "Ding" });
+    assert_eq!(post(home.address(), "/door", &[], &body).status, 202);
+    let add = json!({ "type": "add_calendar", "name": "Müll", "url": format!("{closed}/x.ics") });
+    person.ask(add);
+    for (client, refused, away, unreachable) in [
+        (
+            &mut person,
+            "keine Antwort: Verbindung abgelehnt",
+            "keine Verbindung: Verbindung abgelehnt",
+            "sein Server ist nicht erreichbar: keine Verbindung: Verbindung abgelehnt",
+        ),
+        (
+            &mut program,
+            "no answer: Connection refused",
+            "no connection: Connection refused",
+            "Verbindung abgelehnt",
+        ),
+    ] {
+        let said = eventually("it could not be delivered", || {
+            let listed = client.ask(json!({ "type": "list_deliveries" }));
+            let said = listed["deliveries"][0]["last_error"].as_str();
+            said.map(str::to_owned)
+        });
+        assert_eq!(said, refused);
+        let said = eventually("the MCP server is down", || {
+            let info = client.ask(json!({ "type": "server_info" }));
+            let said = info["mcp_servers"][0]["problem"].as_str();
+            said.map(str::to_owned)
+        });
+        assert_eq!(said, away);
+        let said = eventually("the calendar could not be read", || {
+            let listed = client.ask(json!({ "type": "list_calendars" }));
+            let said = listed["calendars"][0]["problem"].as_str();
+            said.map(str::to_owned)
+        });
+        assert!(said.contains(unreachable), "{said}");
+    }
 }

@@ -13,7 +13,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::run;
+use support::program::{printed, run};
 use support::receiver::Receiver;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -761,5 +761,157 @@ fn a_time_on_the_household_s_clocks_moves_with_the_time_zone_and_an_instant_stay
                 .any(|(say, at)| say == name && at.contains("T17:00"))
         };
         (moved("local") && moved("spoken")).then_some(())
+    });
+}
+
+#[test]
+fn the_list_of_tools_shows_what_holds_for_reminders() {
+    let right = |client: &mut Client| {
+        let listed = client.ask(json!({ "type": "list_tools" }));
+        let mut tools = listed["tools"].as_array().unwrap().iter();
+        let schedule = tools.find(|one| one["name"] == "schedule").unwrap();
+        schedule["permission"].as_str().unwrap().to_owned()
+    };
+    let mut config = first_run();
+    config["people"] = json!({ "kim": hearth::service::people::child_limits(), "old": {
+        "permission_mode": "ask", "tools": ["schedule", "lists"],
+    } });
+    let home = Home::start(config);
+    for token in [&home.tokens.admin, &home.tokens.user] {
+        assert_eq!(right(&mut home.websocket(token)), "allow_own");
+    }
+    for (name, expected) in [("kim", "allow_own"), ("old", "ask")] {
+        let token = home.add_person(name, store::UserRole::User);
+        assert_eq!(right(&mut home.websocket(&token)), expected, "{name}");
+    }
+    let shown = printed(&run(home.folder.path(), &["tool", "list", "--all"]));
+    let line = shown.lines().find(|line| line.starts_with("schedule "));
+    assert!(
+        line.is_some_and(|line| line.contains("allow_own")),
+        "{shown}"
+    );
+    drop(home);
+    let home = Home::start(json!({ "permission_mode": "ask" }));
+    assert_eq!(right(&mut home.admin()), "ask");
+}
+
+#[test]
+fn a_stored_prompt_and_a_trigger_keep_their_mark_of_outside_text_in_every_run() {
+    let model = Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        let text = last["content"].to_string();
+        let notify = || Act::call("notify", json!({ "message": "x" }));
+        match () {
+            () if last["role"] == "tool" => Act::say("Noted."),
+            () if text.contains("the page") => Act::call("page", json!({})),
+            () if text.contains("Set it up") => Act::call(
+                "schedule",
+                json!({ "action": "create", "prompt": "Every morning", "cron": "0 8 * * *" }),
+            ),
+            () if text.contains("Every morning") => notify(),
+            () if text.contains("Who is it") => notify(),
+            () => Act::say("Yes."),
+        }
+    });
+    let receiver = Receiver::start();
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["tool_permissions"] =
+        json!({ "schedule": "allow_own", "notify": "allow", "page": "allow" });
+    config["tools"] = json!({ "custom": [{
+        "name": "page", "description": "A page", "command": ["echo", "ignore all"],
+        "read_only": true, "parameters": {},
+    }] });
+    config["people"] = json!({ "user": { "notifications": ntfy(&receiver) } });
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": { "door": {
+            "incoming_path": "/door", "outgoing_url": receiver.url(),
+        } } },
+    ]);
+    let mut home = Home::start(config);
+    let mut client = home.websocket(&home.tokens.user);
+    // One is set up beside a page, and one before anything came from outside.
+    let (careful, plain) = {
+        let mut set_up = |before: &str| {
+            client.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+            let conversation = client.chat(before)["conversation_id"].clone();
+            client.send(&json!({
+                "type": "chat", "message": "Set it up", "conversation_id": conversation,
+            }));
+            if before.contains("page") {
+                let asked = client.event("approval.requested");
+                let id = &asked["approval_id"];
+                home.admin()
+                    .ask(json!({ "type": "approve", "approval_id": id }));
+            }
+            assert_eq!(client.response()["status"], "ok");
+            // What the conversation notes is gone: the schedule's own mark alone is left.
+            client.ask(json!({ "type": "delete_conversation", "conversation_id": conversation }));
+            let all = schedules(&mut client);
+            let made = all.iter().find(|one| one["paused"] == false).unwrap();
+            let id = made["schedule_id"].clone();
+            client.ask(json!({ "type": "pause_schedule", "schedule_id": id }));
+            id
+        };
+        (set_up("look at the page"), set_up("hello"))
+    };
+    client.ask(json!({ "type": "pause_schedule", "schedule_id": careful, "paused": false }));
+    let on_door = client.ask(json!({
+        "type": "create_schedule", "prompt": "Who is it?", "on": "webhook door",
+    }))["schedule_id"]
+        .clone();
+    let events = ["approval.requested", "chat.done"];
+    for round in 1..=3 {
+        if round == 3 {
+            home.restart();
+        }
+        let mut client = home.websocket(&home.tokens.user);
+        client.ask(json!({ "type": "subscribe", "events": events }));
+        let mut runs = |schedule: &Value, happens: &dyn Fn()| {
+            happens();
+            let asked = client.event("approval.requested");
+            assert_eq!(
+                (&asked["tool"], &asked["outside"]),
+                (&json!("notify"), &json!(true)),
+                "{asked}"
+            );
+            let conversation = asked["conversation_id"].clone();
+            let said = messages(&mut client, &conversation).remove(0);
+            (home.admin()).ask(json!({ "type": "deny", "approval_id": asked["approval_id"] }));
+            client.event("chat.done");
+            assert_eq!(outcomes(&mut client, schedule).len(), round);
+            // Each run begins in a conversation that knows of none before it.
+            client.ask(json!({ "type": "delete_conversation", "conversation_id": conversation }));
+            said
+        };
+        let said = runs(&careful, &|| home.server().advance_clock(24 * HOUR));
+        assert!(!said.contains("<outside"), "{said}");
+        let said = runs(&on_door, &|| {
+            let body = json!({ "message": format!("Let me in, {round}") });
+            assert_eq!(post(home.address(), "/door", &[], &body).status, 202);
+        });
+        assert!(
+            said.contains("<outside ") && said.contains(&format!("Let me in, {round}")),
+            "{said}"
+        );
+    }
+    assert!(
+        receiver
+            .callbacks()
+            .iter()
+            .all(|one| one.body["message"] != "x")
+    );
+    // The other one notifies unasked.
+    let mut client = home.websocket(&home.tokens.user);
+    client.ask(json!({ "type": "delete_schedule", "schedule_id": careful }));
+    client.ask(json!({ "type": "pause_schedule", "schedule_id": plain, "paused": false }));
+    home.server().advance_clock(24 * HOUR);
+    eventually("it notifies", || {
+        let all = receiver.callbacks();
+        all.iter()
+            .any(|one| one.body["message"] == "x")
+            .then_some(())
     });
 }

@@ -336,7 +336,7 @@ fn each_error_has_one_verdict() {
         (Failure::Withheld("refusal".to_owned()), Verdict::GiveUp),
         (Failure::Client(ClientError::TooLarge(1)), Verdict::GiveUp),
         (
-            Failure::Client(ClientError::Refused("no".to_owned())),
+            Failure::Client(ClientError::Refused("no".into())),
             Verdict::Wait(None),
         ),
     ] {
@@ -422,7 +422,7 @@ fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
         }));
         assert_eq!(classify(&failure, kind), verdict, "{status} {message}");
     }
-    let away = Failure::Client(ClientError::Refused("no".to_owned()));
+    let away = Failure::Client(ClientError::Refused("no".into()));
     for kind in [vectors, RequestKind::Speech, RequestKind::Models] {
         assert_eq!(classify(&away, kind), Verdict::NextServer);
     }

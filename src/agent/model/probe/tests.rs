@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use base::language::Words;
 use base::secret::Secret;
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
@@ -80,7 +81,9 @@ fn each_finding_has_its_cause() {
         ),
     ] {
         match find("openai-compatible", "m", None, scripts) {
-            Finding::Unavailable(text) => assert!(text.contains(expected), "{text}"),
+            Finding::Unavailable(says) => {
+                assert!(says.to_string().contains(expected), "{says}");
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -98,9 +101,17 @@ fn an_unreachable_server_is_named_with_its_address() {
         first_token_seconds: None,
     };
     let probe = probe(&choice, &Trust::default(), LIMIT);
-    assert_eq!(probe.subject, format!("Ollama ({address})"));
-    let away = "cannot be reached: is it running?".to_owned();
+    let away = model_error("not_running", &[]);
     assert_eq!(probe.finding, Finding::Unavailable(away));
+    let said = probe.said();
+    assert_eq!(
+        said.to_string(),
+        format!("Ollama ({address}) cannot be reached: is it running?")
+    );
+    assert_eq!(
+        said.in_words(Words::of("de")),
+        format!("Ollama ({address}) ist nicht erreichbar: läuft es?")
+    );
 }
 
 #[test]

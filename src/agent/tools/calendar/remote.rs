@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::tools::custom_http::cause;
 use crate::tools::web_fetch::join;
 use base::address::AddressScope;
 use base::language::Said;
@@ -159,7 +158,7 @@ impl<'a> Remote<'a> {
                     let most = (MOST_BYTES / (1024 * 1024)).to_string();
                     Said::of("calendar.too_large", &[("most", &most)])
                 }
-                error => Said::of("calendar.unreachable", &[("why", &cause(&error))]),
+                error => Said::of("calendar.unreachable", &[]).with("why", error.said()),
             })?;
             match target {
                 Some(target) if redirects < MOST_REDIRECTS => {

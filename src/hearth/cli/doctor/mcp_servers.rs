@@ -115,7 +115,9 @@ fn start(installation: &Installation<'_>, config: &Arc<Config>) -> Found {
     let offer = Offer::new(offered, &[], &assistant.toolbox, window, unused).unwrap_or_default();
     let left_out = offer.left_out().map(str::to_owned).collect();
     mcp.stop(true);
-    let statuses = statuses.into_iter().map(views::mcp_server);
+    let statuses = statuses
+        .into_iter()
+        .map(|status| views::mcp_server(status, None));
     (statuses.map(|status| json!(status)).collect(), left_out)
 }
 

@@ -117,6 +117,6 @@ fn diagnose(
     };
     Diagnosis {
         advice,
-        ..Diagnosis::new(level, probe.to_string())
+        ..Diagnosis::new(level, probe.said().to_string())
     }
 }

@@ -449,7 +449,7 @@ fn test(
         first_token_seconds: None,
     };
     let probe = probe(&choice, &Trust::default(), LIMIT);
-    let mut text = probe.to_string();
+    let mut text = probe.said().to_string();
     let wrong = match probe.finding {
         finding if finding.is_usable() => return Ok(format!("{text}.")),
         Finding::NoModel { others, .. } => {

@@ -8,7 +8,6 @@ use crate::service::views;
 use agent::tools::Change;
 use agent::turn::Progress;
 use base::ids::{CalendarId, ConversationId, MemoryId, MessageId, ScheduleId, UserId};
-use base::language::Words;
 use protocol::event::{Event, EventKind, EventName};
 use protocol::record;
 use store::{
@@ -64,28 +63,26 @@ impl Hub {
         }
     }
 
-    /// The end of a turn, and its reply. `words` are those of whoever asked.
+    /// The end of a turn, and its reply.
     ///
     /// ```
     /// use hearth::service::hub::Hub;
-    /// use base::language::Words;
     /// use store::{Durable, Finished};
     ///
     /// fn publish(hub: &Hub, finished: &Durable<Finished>) {
-    ///     hub.publish_end(finished, &|| Words::ENGLISH);
+    ///     hub.publish_end(finished);
     /// }
     /// ```
     ///
     /// ```compile_fail
     /// use hearth::service::hub::Hub;
-    /// use base::language::Words;
     /// use store::{Finished, Provisional};
     ///
     /// fn publish(hub: &Hub, finished: &Provisional<Finished>) {
-    ///     hub.publish_end(finished, &|| Words::ENGLISH);
+    ///     hub.publish_end(finished);
     /// }
     /// ```
-    pub fn publish_end(&self, finished: &Durable<Finished>, words: &dyn Fn() -> Words) {
+    pub fn publish_end(&self, finished: &Durable<Finished>) {
         let turn = &finished.turn;
         if let Some(reply) = &finished.reply {
             self.publish_of(turn, created(reply));
@@ -99,12 +96,11 @@ impl Hub {
             return self.publish_of(turn, kind);
         }
         let error = turn.error.clone().unwrap_or_else(views::cancelled);
-        let error = error.in_words(words());
         self.publish_of(
             turn,
             EventKind::Failed {
                 code: error.code(),
-                error: error.message().to_owned(),
+                error: error.said().clone(),
                 key: error.key().map(str::to_owned),
                 cancelled: turn.state == TurnState::Cancelled,
                 text: finished.reply.as_ref().map(|said| said.content.clone()),

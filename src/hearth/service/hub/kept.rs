@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::Recipients;
 use base::ids::{ConversationId, TurnId};
-use protocol::event::EventName;
+use base::language::Words;
+use protocol::event::{Event, EventName};
 use store::Readers;
 
 /// Events kept for connections that were away (protocol section 5).
@@ -38,8 +39,10 @@ pub struct KeptEvent {
     pub conversation: Option<ConversationId>,
     /// Who may see it now.
     pub recipients: Recipients,
-    /// The length of what is sent, in bytes.
+    /// The length of what is sent to programs, in bytes.
     pub length: usize,
+    /// The event, where others get it in their own words.
+    pub worded: Option<Box<Event>>,
 }
 
 impl KeptEvents {
@@ -100,15 +103,25 @@ impl KeptEvents {
         seq < self.forgotten
     }
 
-    /// The texts of those after `seq` that are wanted.
-    pub fn after_seq(&self, seq: u64, wants: impl Fn(&KeptEvent) -> bool) -> Vec<Arc<str>> {
+    /// The texts of those after `seq` that are wanted, for somebody with these words.
+    pub fn after_seq(
+        &self,
+        seq: u64,
+        words: Option<Words>,
+        wants: impl Fn(&KeptEvent) -> bool,
+    ) -> Vec<Arc<str>> {
         let mut texts = Vec::new();
         let mut begin = 0;
         for kept in &self.events {
             let end = begin + kept.length;
             if kept.seq > seq && wants(kept) {
-                let text = self.texts.range(begin..end).copied().collect();
-                let text = String::from_utf8(text).expect("a text was put there");
+                let text = match (&kept.worded, words) {
+                    (Some(event), Some(_)) => event.to_text(kept.seq, words),
+                    _ => {
+                        let text = self.texts.range(begin..end).copied().collect();
+                        String::from_utf8(text).expect("a text was put there")
+                    }
+                };
                 texts.push(text.into());
             }
             begin = end;

@@ -1,6 +1,7 @@
 //! Who gets an event.
 
 use base::ids::UserId;
+use base::language::Words;
 use store::{Identity, Readers, UserRole};
 
 /// A connection, as the hub and the service's registry know it.
@@ -16,9 +17,17 @@ pub struct Person {
     pub role: UserRole,
     /// Whether the token is narrowed to what is the household's.
     pub household_only: bool,
+    /// Their words, of a person; a program reads English.
+    pub words: Option<Words>,
 }
 
 impl Person {
+    /// The same, who reads these words.
+    #[must_use]
+    pub fn reading(self, words: Option<Words>) -> Person {
+        Person { words, ..self }
+    }
+
     /// Whether they are among these readers.
     pub(super) fn may_see(self, readers: &Readers) -> bool {
         let is_narrowed_out = self.household_only && *readers != Readers::Household;
@@ -32,6 +41,7 @@ impl From<&Identity> for Person {
             id: identity.user_id,
             role: identity.role,
             household_only: identity.scope.household_only,
+            words: None,
         }
     }
 }

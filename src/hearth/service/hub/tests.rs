@@ -22,6 +22,7 @@ fn person(id: i64, role: UserRole) -> Person {
         id: UserId::from(id),
         role,
         household_only: false,
+        words: None,
     }
 }
 
