@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::model::budget;
 use crate::model::servers::Candidate;
-use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
+use crate::model::{Cause, Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
 pub use crate::prompt::{cut_by, said_so_far};
 use crate::prompt::{tells_nothing, waiting_note};
 use crate::tools::wording::Wording;
@@ -493,9 +493,12 @@ impl<'a> TurnLoop<'a, '_> {
                     self.answered_by = reply.model.clone().or(self.answered_by.take());
                     return Ok(Ok(reply));
                 }
-                Err(error @ ProviderError::ContextOverflow { hides_window, .. })
-                    if self.written.is_empty() && history.shrink(hides_window) =>
-                {
+                Err(
+                    error @ ProviderError::Failed {
+                        cause: Cause::Length { hides_window },
+                        ..
+                    },
+                ) if self.written.is_empty() && history.shrink(hides_window) => {
                     log::info!(
                         "{}: too long for {:?}: retrying with less of the past",
                         run.turn.id,
