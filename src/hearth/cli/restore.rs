@@ -14,7 +14,7 @@ use super::data_directory::DataDirectory;
 use super::password::read_secret;
 use super::progress::ProgressLine;
 use crate::server::{Holder, Lock, restore};
-use crate::service::backups::{ABOUT, CONFIG, KEYS};
+use crate::service::backup_contents::{ABOUT, CONFIG, KEYS};
 use agent::skills;
 use base::age::{AgeError, EncryptedFile, FIRST_LINE, Identity, SecretKey};
 use base::calendar::Zone;
