@@ -236,7 +236,7 @@ impl<'a> TurnLoop<'a, '_> {
             let rounds = self
                 .steps
                 .iter()
-                .filter(|step| matches!(step, Step::Reply { calls, .. } if !calls.is_empty()))
+                .filter(|step| !step.calls().is_empty())
                 .count();
             let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
             let has_called_enough = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
@@ -394,10 +394,7 @@ impl<'a> TurnLoop<'a, '_> {
                 _ => false,
             })
         };
-        let calls = self.steps.iter().flat_map(|step| match step {
-            Step::Reply { calls, .. } => &calls[..],
-            _ => &[],
-        });
+        let calls = self.steps.iter().flat_map(Step::calls);
         let did = calls
             .filter(|call| toolbox.may_change(&call.tool))
             .filter(succeeded);
@@ -461,13 +458,8 @@ pub fn has_effect(steps: &[Step], toolbox: &Toolbox) -> bool {
         let begins = |step: &Step| matches!(step, Step::Started { call_id } if *call_id == call.id);
         steps.iter().any(begins)
     };
-    steps.iter().any(|step| match step {
-        Step::Reply { calls, .. } => {
-            let runs = |call: &ToolCall| toolbox.may_change(&call.tool) && is_begun(call);
-            calls.iter().any(runs)
-        }
-        _ => false,
-    })
+    let mut calls = steps.iter().flat_map(Step::calls);
+    calls.any(|call| toolbox.may_change(&call.tool) && is_begun(call))
 }
 
 /// What a call of the tool that finds others searches for.

@@ -234,6 +234,14 @@ impl TryFrom<StepMembers> for Step {
 }
 
 impl Step {
+    /// The calls of a reply.
+    pub fn calls(&self) -> &[ToolCall] {
+        match self {
+            Step::Reply { calls, .. } => calls,
+            _ => &[],
+        }
+    }
+
     /// Whether it holds what only the readers of the conversation may see, or did.
     fn is_private(&self) -> bool {
         match self {
