@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::Path;
 
 /// Creates a file that only its owner may read.
@@ -26,6 +26,19 @@ pub fn unless_missing(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
+    }
+}
+
+/// Gives a file or folder to the owner of another: what root makes in the data directory must
+/// be the server's.
+///
+/// # Errors
+/// One of them cannot be read, or this user may not give it.
+pub fn give_to_owner_of(other: &Path, path: &Path) -> io::Result<()> {
+    let (owner, now) = (fs::metadata(other)?, fs::symlink_metadata(path)?);
+    match (owner.uid(), owner.gid()) == (now.uid(), now.gid()) {
+        true => Ok(()),
+        false => lchown(path, Some(owner.uid()), Some(owner.gid())),
     }
 }
 

@@ -73,7 +73,7 @@ pub use first_run::{first_run, write_first_run};
 pub use grants::Grantee;
 pub use key_path::quoted;
 pub use limits::Limits;
-pub use mcp_servers::{McpServer, McpWay, ReadOnly, server_of};
+pub use mcp_servers::{McpServer, McpWay, ReadOnly, permitted_name, server_of};
 pub use memory::{Embeddings, MemorySettings};
 pub use notifications::{
     Gotify, Notifications, Ntfy, PushService, QuietHours, WebPush, quiet_until,

@@ -92,10 +92,9 @@ pub enum McpWay {
 }
 
 impl McpServer {
-    /// The prefix of its tools' names, in which model APIs allow only
-    /// `A-Z a-z 0-9 _ -`.
+    /// The prefix of its tools' names.
     pub fn tool_prefix(&self) -> String {
-        prefix(&self.name)
+        permitted_name(&self.name)
     }
 }
 
@@ -104,13 +103,14 @@ impl McpServer {
 pub fn server_of<'s>(tool: &str, servers: impl Iterator<Item = &'s str>) -> Option<&'s str> {
     let rest = tool.strip_prefix("mcp_")?;
     let is_of = |server: &&str| {
-        let rest = rest.strip_prefix(&prefix(server));
+        let rest = rest.strip_prefix(&permitted_name(server));
         rest.is_some_and(|rest| rest.starts_with('_'))
     };
     servers.filter(is_of).max_by_key(|server| server.len())
 }
 
-fn prefix(name: &str) -> String {
+/// A name in which other characters than model APIs allow, `A-Z a-z 0-9 _ -`, are replaced.
+pub fn permitted_name(name: &str) -> String {
     name.chars()
         .map(|letter| match letter {
             'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '-' => letter,
@@ -212,7 +212,9 @@ pub(super) fn mcp_servers() -> Setting<impl Rule<Output = Vec<McpServer>>, Vec<M
             let mut named: Vec<McpServer> = Vec::with_capacity(servers.len());
             for (key, mut server) in servers {
                 // A permission for a tool of one would apply to the other's.
-                let twin = named.iter().find(|one| one.tool_prefix() == prefix(&key));
+                let twin = named
+                    .iter()
+                    .find(|one| one.tool_prefix() == permitted_name(&key));
                 if let Some(twin) = twin {
                     let name = &twin.name;
                     reader.refuse(

@@ -75,6 +75,12 @@ fn fill_the_disk(page: &mut Page, home: &Home) -> Option<CommitGate> {
     Some(gate)
 }
 
+/// A model whose every reply takes 1,100 tokens.
+fn a_model_that_counts() -> Model {
+    let usage = json!({ "prompt_tokens": 1_000, "completion_tokens": 100 });
+    Model::start(move |_, _| Act::counted("Hello.", &usage))
+}
+
 /// A household with a child.
 fn household(config: Value) -> Home {
     let home = Home::start(config);
@@ -86,13 +92,7 @@ fn household(config: Value) -> Home {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn an_admin_gets_a_button_and_others_the_name_of_whom_to_ask() {
-    let works = Model::start(|_, _| {
-        Act::json(&json!({
-            "model": "m",
-            "choices": [{ "message": { "content": "Hello." }, "finish_reason": "stop" }],
-            "usage": { "prompt_tokens": 1_000, "completion_tokens": 100 },
-        }))
-    });
+    let works = a_model_that_counts();
     let refuses = Model::start(|_, _| Act::error(401, "", "no such key"));
     let mute = VoiceServer::answering(|_| response("500 No", "text/plain", b"no"));
     let kinds = [
@@ -293,13 +293,7 @@ fn what_lies_elsewhere_says_what_is_wrong_with_it() {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_person_without_tokens_left_asks_in_their_own_language() {
-    let model = Model::start(|_, _| {
-        Act::json(&json!({
-            "model": "m",
-            "choices": [{ "message": { "content": "Hello." }, "finish_reason": "stop" }],
-            "usage": { "prompt_tokens": 1_000, "completion_tokens": 100 },
-        }))
-    });
+    let model = a_model_that_counts();
     let home = Home::start(model.config_with(json!({
         "people": { "user": { "monthly_tokens": 1000 } },
     })));

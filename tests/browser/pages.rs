@@ -552,12 +552,9 @@ fn lists_are_kept_by_mouse_and_keyboard_and_change_live() {
 #[ignore = "needs Chromium: make test-browser"]
 fn an_admin_sees_what_was_used_by_whom_and_what_it_cost() {
     let model = Model::start(|_, _| {
-        Act::json(&json!({
-            "model": "m",
-            "choices": [{ "message": { "content": "Hello." }, "finish_reason": "stop" }],
-            "usage": { "prompt_tokens": 1_000, "completion_tokens": 100,
-                       "prompt_tokens_details": { "cached_tokens": 400 } },
-        }))
+        let usage = json!({ "prompt_tokens": 1_000, "completion_tokens": 100,
+                            "prompt_tokens_details": { "cached_tokens": 400 } });
+        Act::counted("Hello.", &usage)
     });
     let prices = json!({ "m": { "input": 2, "cached": 0.5, "output": 10 } });
     let home = Home::start(model.config_with(json!({ "model": "m", "prices": prices })));

@@ -43,6 +43,14 @@ impl Act {
         Act::http("200 OK", "", body)
     }
 
+    /// A reply whose tokens are counted like this.
+    pub fn counted(text: &str, usage: &Value) -> Act {
+        Act::json(&json!({
+            "choices": [{ "message": { "content": text }, "finish_reason": "stop" }],
+            "usage": usage,
+        }))
+    }
+
     /// An HTTP error with a JSON body.
     pub fn error(status: u16, headers: &str, message: &str) -> Act {
         let status = format!("{status} Scripted");

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::tools::output::shorten;
 use base::secret::fingerprint;
 use base::visible::one_line;
+use config::permitted_name;
 use protocol::record::Annotations;
 
 /// Longest name of a tool at its server, and largest schema, in bytes.
@@ -135,7 +136,7 @@ pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> V
     tools
         .iter()
         .map(|tool| {
-            let plain = format!("{own}{}", permitted(tool));
+            let plain = format!("{own}{}", permitted_name(tool));
             let is_foreign = prefixes.iter().any(|other| {
                 let foreign = format!("mcp_{other}_");
                 foreign.len() > own.len() && plain.starts_with(&foreign)
@@ -162,15 +163,6 @@ fn marked(prefix: &str, tool: &str, plain: &str) -> String {
     // All characters are ASCII.
     let kept = &plain[..plain.len().min(NAME_BYTES - MARK - 1)];
     format!("{kept}_{mark}")
-}
-
-fn permitted(tool: &str) -> String {
-    tool.chars()
-        .map(|letter| match letter {
-            'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '-' => letter,
-            _ => '_',
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -210,6 +210,9 @@ impl Verdict {
                 }
                 _ => Cause::Server,
             },
+            Verdict::Shorter(overflow) => Cause::Length {
+                hides_window: overflow == Overflow::Unnamed,
+            },
             _ => Cause::Request,
         }
     }

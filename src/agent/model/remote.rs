@@ -331,9 +331,8 @@ impl Remote {
             _ => {}
         }
         let error = failure.into_error(verdict, &self.endpoint, model, answered);
-        if let ProviderError::ContextOverflow { .. }
-        | ProviderError::Failed {
-            cause: Cause::Server | Cause::Busy(_),
+        if let ProviderError::Failed {
+            cause: Cause::Server | Cause::Busy(_) | Cause::Length { .. },
             ..
         } = error
         {
@@ -459,17 +458,21 @@ fn keep_heard(failed: Failed, builder: &mut ReplyBuilder<'_>) -> Result<ModelRep
     if !builder.text.has_streamed() {
         return Err(failed);
     }
-    let (finish_reason, public, detail) = match &failed.error {
-        ProviderError::Failed { public, detail, .. } => (FinishReason::Interrupted, public, detail),
-        ProviderError::ContextOverflow { public, detail, .. } => {
-            (FinishReason::Length, public, detail)
-        }
-        ProviderError::Cancelled | ProviderError::TimedOut => {
-            return Err(Failed {
-                again: None,
-                ..failed
-            });
-        }
+    let ProviderError::Failed {
+        public,
+        detail,
+        cause,
+        ..
+    } = &failed.error
+    else {
+        return Err(Failed {
+            again: None,
+            ..failed
+        });
+    };
+    let finish_reason = match cause {
+        Cause::Length { .. } => FinishReason::Length,
+        _ => FinishReason::Interrupted,
     };
     log::warn!("{public}; what it had sent of its reply is kept ({detail})");
     Ok(builder.lost(finish_reason))

@@ -38,13 +38,12 @@ impl Failure {
             ),
             Failure::Withheld(reason) => (model_error("withheld", &[]), reason),
             Failure::Reported(response) => {
-                if let Verdict::Shorter(overflow) = verdict {
-                    return response.too_long(overflow, endpoint, model);
-                }
-                let cause = verdict.cause(&response);
-                let says = response.says(endpoint, model);
+                let says = match verdict {
+                    Verdict::Shorter(overflow) => response.too_long(overflow, model),
+                    _ => response.says(endpoint, model),
+                };
                 let detail = response.detail(&says);
-                let mut error = endpoint.failed(says, detail, cause);
+                let mut error = endpoint.failed(says, detail, verdict.cause(&response));
                 if let ProviderError::Failed { refusal, .. } = &mut error {
                     *refusal = response.refusal();
                 }
@@ -156,18 +155,15 @@ impl ErrorResponse {
         }
     }
 
-    fn too_long(&self, overflow: Overflow, endpoint: &Endpoint, model: &str) -> ProviderError {
+    /// The same where the conversation is too long.
+    fn too_long(&self, overflow: Overflow, model: &str) -> Said {
         let key = match overflow {
             Overflow::Perhaps => "perhaps_long",
             _ => "long",
         };
-        let fields = [("status", &*self.status.to_string()), ("model", model)];
-        let public = endpoint.sentence(model_error(key, &fields));
-        ProviderError::ContextOverflow {
-            detail: endpoint.scrub(&self.detail(&public)),
-            public,
-            refusal: self.refusal(),
-            hides_window: overflow == Overflow::Unnamed,
-        }
+        model_error(
+            key,
+            &[("status", &self.status.to_string()), ("model", model)],
+        )
     }
 }

@@ -431,17 +431,6 @@ pub enum ProviderError {
         /// What a program reads that asked.
         refusal: Refusal,
     },
-    /// The conversation is too long for the model. The texts are as in `Failed`.
-    ContextOverflow {
-        /// For the person who asked.
-        public: Said,
-        /// For the log: what the provider said.
-        detail: String,
-        /// Whether that is sure, and only what it refuses shows how large its window is.
-        hides_window: bool,
-        /// What a program reads that asked.
-        refusal: Refusal,
-    },
 }
 
 /// How a program is refused whose request fails at the model.
@@ -478,7 +467,7 @@ impl Refusal {
     /// Where the server did not say why.
     pub fn for_cause(cause: Cause) -> Refusal {
         match cause {
-            Cause::Request => Refusal::of(424, None, true),
+            Cause::Request | Cause::Length { .. } => Refusal::of(424, None, true),
             Cause::Model => Refusal::of(404, None, true),
             Cause::Busy(wait) => Refusal::of(503, Some(wait.as_secs_f64()), false),
             Cause::Server => Refusal::of(503, None, false),
@@ -506,6 +495,11 @@ pub enum Cause {
     /// The model: the server has none of this name, or not for this account. Another may
     /// answer, and this one may answer requests for other models.
     Model,
+    /// The conversation: it is too long for the model.
+    Length {
+        /// Whether that is sure, and only what it refuses shows how large its window is.
+        hides_window: bool,
+    },
     /// The request.
     Request,
 }
@@ -514,7 +508,6 @@ impl ProviderError {
     /// Whether another server may answer the same.
     pub(super) fn may_ask_next(&self) -> bool {
         match self {
-            ProviderError::ContextOverflow { .. } => true,
             ProviderError::Failed { cause, .. } => *cause != Cause::Request,
             ProviderError::Cancelled | ProviderError::TimedOut => false,
         }
@@ -531,8 +524,7 @@ impl ProviderError {
         let (public, detail): (Vec<Said>, Vec<String>) = failures
             .into_iter()
             .filter_map(|failure| match failure {
-                ProviderError::Failed { public, detail, .. }
-                | ProviderError::ContextOverflow { public, detail, .. } => Some((public, detail)),
+                ProviderError::Failed { public, detail, .. } => Some((public, detail)),
                 ProviderError::Cancelled | ProviderError::TimedOut => None,
             })
             .unzip();
@@ -550,8 +542,7 @@ impl ProviderError {
 
     fn refusal(&self) -> Option<Refusal> {
         match self {
-            ProviderError::Failed { refusal, .. }
-            | ProviderError::ContextOverflow { refusal, .. } => Some(*refusal),
+            ProviderError::Failed { refusal, .. } => Some(*refusal),
             ProviderError::Cancelled | ProviderError::TimedOut => None,
         }
     }
@@ -573,12 +564,6 @@ impl ProviderError {
                 detail,
                 refusal,
                 ..
-            }
-            | ProviderError::ContextOverflow {
-                public,
-                detail,
-                refusal,
-                ..
             } => refusal.apply(Error::server(public, detail)),
         }
     }
@@ -590,8 +575,7 @@ impl fmt::Display for ProviderError {
         match self {
             ProviderError::Cancelled => formatter.write_str("stopped"),
             ProviderError::TimedOut => formatter.write_str("no answer in time"),
-            ProviderError::Failed { public, detail, .. }
-            | ProviderError::ContextOverflow { public, detail, .. } => {
+            ProviderError::Failed { public, detail, .. } => {
                 write!(formatter, "{public} ({detail})")
             }
         }

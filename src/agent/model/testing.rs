@@ -174,10 +174,7 @@ impl Ask {
     /// the key.
     pub fn failure(&self, provider: &dyn Provider) -> (String, String) {
         match self.of(provider).0 {
-            Err(
-                ProviderError::Failed { public, detail, .. }
-                | ProviderError::ContextOverflow { public, detail, .. },
-            ) => {
+            Err(ProviderError::Failed { public, detail, .. }) => {
                 let public = public.to_string();
                 for text in [&public, &detail] {
                     assert!(!text.contains(KEY) && !text.contains("cdefWXYZ"), "{text}");

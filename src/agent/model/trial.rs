@@ -169,10 +169,9 @@ impl Trial {
             Err(ProviderError::Cancelled | ProviderError::TimedOut) => {
                 return Err(format!("did not answer within {} s", self.limit.as_secs()));
             }
-            Err(
-                ProviderError::Failed { public, detail, .. }
-                | ProviderError::ContextOverflow { public, detail, .. },
-            ) => return Err(format!("gave no answer: {public}: {detail}")),
+            Err(ProviderError::Failed { public, detail, .. }) => {
+                return Err(format!("gave no answer: {public}: {detail}"));
+            }
         };
         tried.usage.input += reply.usage.input;
         tried.usage.output += reply.usage.output;

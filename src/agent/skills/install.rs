@@ -6,7 +6,7 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::{error, fmt};
 
@@ -14,6 +14,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::manifest;
 use super::{FOLDER, MANIFEST, MOST_MANIFEST_BYTES, MOST_SKILLS, Skill, Skills};
+use base::files::give_to_owner_of;
 use base::secret::reference;
 
 /// Most bytes of all skills: a backup holds them in memory.
@@ -260,7 +261,7 @@ fn copy_file(from: &Path, to: &Path, data_dir: &Path) -> io::Result<()> {
     // Scripts stay executable.
     let is_script = from.metadata()?.permissions().mode() & 0o100 != 0;
     write_new(to, is_script, from.take(MOST_BYTES))?;
-    give_to_owner(to, data_dir)
+    give_to_owner_of(data_dir, to)
 }
 
 /// Writes a new file, and syncs it.
@@ -277,18 +278,9 @@ fn write_new(path: &Path, is_script: bool, mut content: impl Read) -> io::Result
 /// Makes a folder, if it is not there.
 fn make_folder(folder: &Path, data_dir: &Path) -> Result<(), SkillError> {
     match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => give_to_owner(folder, data_dir).map_err(failed(folder)),
+        Ok(()) => give_to_owner_of(data_dir, folder).map_err(failed(folder)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed(folder)(error)),
-    }
-}
-
-/// What an admin of the machine installs, the server must be able to read.
-fn give_to_owner(path: &Path, data_dir: &Path) -> io::Result<()> {
-    let (owner, now) = (fs::metadata(data_dir)?, fs::symlink_metadata(path)?);
-    match (owner.uid(), owner.gid()) == (now.uid(), now.gid()) {
-        true => Ok(()),
-        false => chown(path, Some(owner.uid()), Some(owner.gid())),
     }
 }
 

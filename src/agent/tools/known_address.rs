@@ -44,13 +44,7 @@ impl Address {
     /// the host, the result may only repeat what the model said; a page may link to its
     /// own host.
     pub fn is_found_in(&self, steps: &[Step], looks_outside: &dyn Fn(&str) -> bool) -> bool {
-        let calls = || {
-            let calls = steps.iter().filter_map(|step| match step {
-                Step::Reply { calls, .. } => Some(calls),
-                _ => None,
-            });
-            calls.flatten()
-        };
+        let calls = || steps.iter().flat_map(Step::calls);
         steps.iter().any(|step| match step {
             Step::Result {
                 call_id,

@@ -125,6 +125,12 @@ impl Toolbox {
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
+
+    /// Whether there is a tool of this name that may change something.
+    pub fn may_change(&self, name: &str) -> bool {
+        let tool = self.get(name);
+        tool.is_some_and(|tool| !tool.definition().is_read_only)
+    }
 }
 
 #[cfg(test)]

@@ -66,11 +66,8 @@ impl<'a> TurnLoop<'a, '_> {
         for place in 0..reply.calls.len() {
             let (earlier, rest) = reply.calls.split_at_mut(place);
             let call = &mut rest[0];
-            let in_steps = self.steps.iter().filter_map(|step| match step {
-                Step::Reply { calls, .. } => Some(calls),
-                _ => None,
-            });
-            let known = || in_steps.clone().flatten().chain(earlier.iter());
+            let in_steps = self.steps.iter().flat_map(Step::calls);
+            let known = || in_steps.clone().chain(earlier.iter());
             let is_known = |id: &str| {
                 known().any(|call| call.id == id || call.provider_id.as_deref() == Some(id))
             };
@@ -298,10 +295,7 @@ impl<'a> TurnLoop<'a, '_> {
 
     /// The calls of this turn, the last of which is this one.
     fn calls_until<'b>(&'b self, call: &'b ToolCall) -> impl Iterator<Item = &'b ToolCall> {
-        let calls = self.steps.iter().flat_map(|step| match step {
-            Step::Reply { calls, .. } => &calls[..],
-            _ => &[],
-        });
+        let calls = self.steps.iter().flat_map(Step::calls);
         calls.take_while(|one| one.id != call.id).chain([call])
     }
 

@@ -351,13 +351,7 @@ impl<'a> History<'a> {
                 sources.extend((!is_trusted).then(|| format!("webhook {name}")));
             }
             sources.extend((!message.attachments.is_empty()).then(|| "attachment".to_owned()));
-            let calls = || {
-                let calls = steps.iter().filter_map(|step| match step {
-                    Step::Reply { calls, .. } => Some(calls),
-                    _ => None,
-                });
-                calls.flatten()
-            };
+            let calls = || steps.iter().flat_map(Step::calls);
             for step in steps {
                 let Step::Result {
                     call_id, outside, ..

@@ -8,6 +8,7 @@ mod asker;
 mod calls;
 mod folding;
 mod history;
+mod model_call;
 mod parallel;
 pub mod plain;
 mod program;
@@ -19,13 +20,12 @@ mod watch;
 
 use std::time::{Duration, Instant};
 
-use crate::model::budget;
 use crate::model::servers::Candidate;
-use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
+use crate::model::{ProviderError, ToolSpec};
 pub use crate::prompt::{cut_by, said_so_far};
 use crate::prompt::{tells_nothing, waiting_note};
 use crate::tools::wording::Wording;
-use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
+use crate::tools::{Change, Offer, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::ids::AudienceId;
@@ -35,7 +35,7 @@ use config::FIND_TOOLS;
 pub use folding::fold;
 use history::History;
 use serde_json::Value;
-use store::{Approval, Durable, Purpose, Snapshot, Step, ToolCall, Usage};
+use store::{Approval, Durable, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
 pub use turn_context::{HandedBack, HandedCalls, Program, Stop, TurnContext};
 
@@ -238,7 +238,7 @@ impl<'a> TurnLoop<'a, '_> {
             let rounds = self
                 .steps
                 .iter()
-                .filter(|step| matches!(step, Step::Reply { calls, .. } if !calls.is_empty()))
+                .filter(|step| !step.calls().is_empty())
                 .count();
             let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
             let has_called_enough = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
@@ -386,149 +386,20 @@ impl<'a> TurnLoop<'a, '_> {
         (self.is_outside, self.is_noted) = (true, true);
     }
 
-    /// Asks the first model that answers.
-    fn ask_model(
-        &mut self,
-        history: &mut History<'a>,
-        tools: &[ToolSpec],
-        may_call: bool,
-    ) -> Result<ModelReply, Stop> {
-        let run = self.run;
-        let config = &run.assistant.config;
-        let now = run.clock.now();
-        let person = self.asker.person(run);
-        budget::check(config, run.store, now, self.usage, person)?;
-        let ask = |model| self.ask_one(model, history, tools, may_call);
-        match run.assistant.servers.ask(run.model(), ask)? {
-            Ok(reply) => Ok(reply),
-            Err(ProviderError::Cancelled) => Err(Stop::Cancelled),
-            Err(error) => Err(error.into_error().into()),
-        }
-    }
-
-    /// Asks one model, and again with less of the past if the conversation is too long for it.
-    fn ask_one(
-        &mut self,
-        model: Candidate<'a>,
-        history: &mut History<'a>,
-        tools: &[ToolSpec],
-        may_call: bool,
-    ) -> Result<Result<ModelReply, ProviderError>, Stop> {
-        let run = self.run;
-        let config = &run.assistant.config;
-        let of_model;
-        let mut tools = tools;
-        if !history.model().is(&model) {
-            *history = self.read_history(model)?;
-            of_model = self.choose_tools(history)?;
-            tools = &of_model;
-        }
-        // What it called too long, and the tokens of that.
-        let mut refused: Option<(ProviderError, usize)> = None;
-        loop {
-            self.follow_audience(history)?;
-            let context = history.context(&self.steps, tools);
-            let sent = context.tokens;
-            if let Some((error, earlier)) = &refused
-                && sent >= *earlier
-            {
-                return Ok(Err(error.clone()));
-            }
-            let client = self.client_options();
-            let request = ModelRequest {
-                model: model.model,
-                system: &context.system,
-                messages: &context.messages,
-                files: &ConversationFiles {
-                    store: run.store,
-                    conversation: run.turn.conversation_id,
-                    can_read_on: tools.iter().any(|tool| tool.name == READ_FILE),
-                    data_dir: run.data_dir,
-                    deadline: run.deadline,
-                    cancel: run.cancel,
-                    pdfs: &run.assistant.pdfs,
-                },
-                tools,
-                may_call,
-                purpose: run.purpose(),
-                // A routine sends another beginning.
-                conversation: (run.purpose() == Purpose::Reply).then_some(run.turn.conversation_id),
-                client,
-                words: self.asker.words(),
-                temperature: client
-                    .and_then(|client| client.temperature)
-                    .or(config.temperature),
-                max_tokens: least(
-                    client.and_then(|client| client.max_tokens),
-                    config.max_tokens,
-                ),
-                stream: (run.is_streamed)(),
-                has_next: model.has_next,
-                deadline: run.deadline,
-                cancel: run.cancel,
-            };
-            let observe = &mut *self.observe;
-            let written = &mut self.written;
-            written.clear();
-            // All pieces together are the reply.
-            let follows = !said_so_far(&self.steps, "").is_empty();
-            let began = Instant::now();
-            Snapshot::none_open();
-            let answer = model.complete(&request, &mut |heard| match heard {
-                Heard::Text(text) => {
-                    if follows && written.is_empty() {
-                        observe(Progress::Text("\n\n"));
-                    }
-                    written.push_str(text);
-                    observe(Progress::Text(text));
-                }
-                Heard::Thought(thought) => observe(Progress::Thought(thought)),
-                Heard::Waits(wait) => observe(Progress::Waits(wait)),
-            });
-            run.assistant.meter.note(began.elapsed(), &answer);
-            match answer {
-                Ok(reply) => {
-                    self.written.clear();
-                    self.usage.add(reply.usage);
-                    let counted = reply.usage.input;
-                    history.answered(if reply.is_estimated { 0 } else { counted });
-                    self.answered_by = reply.model.clone().or(self.answered_by.take());
-                    return Ok(Ok(reply));
-                }
-                Err(error @ ProviderError::ContextOverflow { hides_window, .. })
-                    if self.written.is_empty() && history.shrink(hides_window) =>
-                {
-                    log::info!(
-                        "{}: too long for {:?}: retrying with less of the past",
-                        run.turn.id,
-                        model.model
-                    );
-                    refused = Some((error, sent));
-                }
-                answer => return Ok(answer),
-            }
-        }
-    }
-
     /// Replaces the last words of a model that had something done and says nothing of
     /// it; none if no call has had an effect.
     fn done(&self) -> Option<String> {
         let toolbox = &self.run.assistant.toolbox;
-        let has_effect = |call: &&ToolCall| {
-            let tool = toolbox.get(&call.tool);
-            tool.is_some_and(|tool| !tool.definition().is_read_only)
-        };
         let succeeded = |call: &&ToolCall| {
             self.steps.iter().any(|step| match step {
                 Step::Result { call_id, ok, .. } => *ok && *call_id == call.id,
                 _ => false,
             })
         };
-        let calls = self.steps.iter().flat_map(|step| match step {
-            Step::Reply { calls, .. } => &calls[..],
-            _ => &[],
-        });
-        let did = calls.filter(has_effect).filter(succeeded);
+        let calls = self.steps.iter().flat_map(Step::calls);
+        let did = calls
+            .filter(|call| toolbox.may_change(&call.tool))
+            .filter(succeeded);
         let mut tools: Vec<&str> = did.map(|call| call.tool.as_str()).collect();
         tools.dedup();
         (!tools.is_empty()).then(|| format!("Done. ({})", tools.join(", ")))
@@ -589,25 +460,14 @@ pub fn has_effect(steps: &[Step], toolbox: &Toolbox) -> bool {
         let begins = |step: &Step| matches!(step, Step::Started { call_id } if *call_id == call.id);
         steps.iter().any(begins)
     };
-    let changes = |call: &ToolCall| {
-        let tool = toolbox.get(&call.tool);
-        tool.is_some_and(|tool| !tool.definition().is_read_only)
-    };
-    steps.iter().any(|step| match step {
-        Step::Reply { calls, .. } => calls.iter().any(|call| changes(call) && is_begun(call)),
-        _ => false,
-    })
+    let mut calls = steps.iter().flat_map(Step::calls);
+    calls.any(|call| toolbox.may_change(&call.tool) && is_begun(call))
 }
 
 /// What a call of the tool that finds others searches for.
 fn query(arguments: &str) -> Option<String> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     arguments["query"].as_str().map(str::to_owned)
-}
-
-/// The smaller of two limits.
-fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
-    one.into_iter().chain(other).min()
 }
 
 /// Why there is no reply at all, for the person.

@@ -18,10 +18,11 @@ impl<'a> TurnLoop<'a, '_> {
 
     /// What the program wants of the next reply.
     pub(super) fn client_options(&self) -> Option<&'a ClientOptions> {
-        let was_called = self.steps.iter().any(|step| match step {
-            Step::Reply { calls, .. } => calls.iter().any(|call| self.is_of_program(call)),
-            _ => false,
-        });
+        let was_called = self
+            .steps
+            .iter()
+            .flat_map(Step::calls)
+            .any(|call| self.is_of_program(call));
         self.run.program.map(|program| program.options(was_called))
     }
 

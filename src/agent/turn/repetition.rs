@@ -42,10 +42,7 @@ pub fn hint(tool: &str, count: usize) -> Option<String> {
 
 /// The calls among these steps that have a result, with it.
 fn results(steps: &[Step]) -> impl Iterator<Item = (&ToolCall, &str)> {
-    let calls = steps.iter().flat_map(|step| match step {
-        Step::Reply { calls, .. } => calls.as_slice(),
-        _ => &[],
-    });
+    let calls = steps.iter().flat_map(Step::calls);
     calls.filter_map(move |call| {
         steps.iter().find_map(|step| match step {
             Step::Result {

@@ -17,6 +17,7 @@ mod mcp_servers;
 mod people;
 mod problems;
 mod providers;
+mod shown;
 mod tools;
 
 /// The environment of every test.

@@ -1,8 +1,6 @@
 //! Anthropic's interface (<https://platform.claude.com/docs/en/api/messages>): messages,
 //! streamed or whole, the client's own tools, and a count of tokens.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -56,9 +54,7 @@ struct Asked {
 
 /// An error in Anthropic's shape.
 pub fn refusal(error: &Error) -> Response {
-    let mut response = Response::error(error);
-    response.body = Cow::Owned(error_object(error).to_string().into_bytes());
-    response
+    Response::error_in(error, &error_object(error))
 }
 
 fn error_object(error: &Error) -> Value {

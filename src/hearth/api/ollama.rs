@@ -1,7 +1,6 @@
 //! Ollama's interface (<https://github.com/ollama/ollama/blob/main/docs/api.md>), as
 //! far as its clients need it to chat.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use serde::Deserialize;
@@ -61,9 +60,7 @@ struct Show {
 
 /// An error in Ollama's shape.
 pub fn refusal(error: &Error) -> Response {
-    let mut response = Response::error(error);
-    response.body = Cow::Owned(error_object(error).to_string().into_bytes());
-    response
+    Response::error_in(error, &error_object(error))
 }
 
 fn error_object(error: &Error) -> Value {

@@ -1,8 +1,6 @@
 //! OpenAI's interface: models, chat completions and the older completions
 //! (<https://platform.openai.com/docs/api-reference/chat>).
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -78,9 +76,7 @@ pub fn refusal(error: &Error) -> Response {
 
 /// [`refusal`] with this `code`.
 pub fn refusal_as(error: &Error, code: &str) -> Response {
-    let mut response = Response::error(error);
-    response.body = Cow::Owned(error_object(error, code).to_string().into_bytes());
-    response
+    Response::error_in(error, &error_object(error, code))
 }
 
 fn kind_and_code(error: &Error) -> (&'static str, &'static str) {

@@ -312,6 +312,11 @@ impl Arguments {
             .expect("parse fails without the required operands")
     }
 
+    /// The operands after this many.
+    pub fn operands_after(&self, count: usize) -> impl Iterator<Item = &str> {
+        self.operands.iter().skip(count).map(String::as_str)
+    }
+
     /// All operands, joined by spaces.
     pub fn joined(&self) -> Option<String> {
         (!self.operands.is_empty()).then(|| self.operands.join(" "))

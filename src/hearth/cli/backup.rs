@@ -12,7 +12,7 @@ use super::door::Door;
 use super::password::new_passphrase;
 use super::progress::{ProgressLine, size};
 use super::row::{Shown, text};
-use crate::service::backups::enclosed;
+use crate::service::backup_contents::enclosed;
 use base::age::{Recipient, SecretKey};
 use base::clock::Clock;
 use base::key_file;

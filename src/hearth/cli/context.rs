@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 /// The parts of the process that a command may use. Tests bring their own.
 pub struct CliContext<'a> {
@@ -80,6 +81,11 @@ pub enum CliError {
 impl CliError {
     pub fn failed(message: impl fmt::Display) -> CliError {
         CliError::Failed(message.to_string())
+    }
+
+    /// A file that cannot be written.
+    pub fn unwritable(path: &Path, error: &io::Error) -> CliError {
+        CliError::failed(format!("{} cannot be written: {error}", path.display()))
     }
 
     /// The reason; empty where it has been printed.

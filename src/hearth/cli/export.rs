@@ -173,11 +173,11 @@ impl Parts<'_> {
 
 /// Why a file could not be written.
 fn unwritten(path: &Path, error: &io::Error) -> CliError {
-    CliError::failed(match error.kind() {
-        io::ErrorKind::AlreadyExists => format!(
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => CliError::failed(format!(
             "{} already exists; choose another name, or replace it with --force",
             path.display()
-        ),
-        _ => format!("{} cannot be written: {error}", path.display()),
-    })
+        )),
+        _ => CliError::unwritable(path, error),
+    }
 }

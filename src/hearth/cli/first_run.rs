@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::CliError;
@@ -94,7 +94,7 @@ pub fn prepare(
         return Ok(made);
     }
     let unfinished = unfinished(directory);
-    let unwritable = |error| unwritable(&unfinished, &error);
+    let unwritable = |error| CliError::unwritable(&unfinished, &error);
     File::create(&unfinished).map_err(unwritable)?;
     let store = Store::open(&directory.database(), clock.clone()).map_err(CliError::failed)?;
     if store.users()?.is_empty() {
@@ -109,10 +109,6 @@ pub fn prepare(
     made.config = config::write_first_run(&directory.config()).map_err(CliError::failed)?;
     fs::remove_file(&unfinished).map_err(unwritable)?;
     Ok(made)
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> CliError {
-    CliError::failed(format!("{} cannot be written: {error}", path.display()))
 }
 
 #[cfg(test)]

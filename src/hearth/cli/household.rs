@@ -57,7 +57,7 @@ change ID [TEXT...]: Change a memory or who sees it, and print its new ID
     )
     .row(
         |arguments| {
-            let words: Vec<&str> = (1..).map_while(|place| arguments.operand(place)).collect();
+            let words: Vec<&str> = arguments.operands_after(1).collect();
             let content = (!words.is_empty()).then(|| words.join(" "));
             let audience = named_audience(arguments)?;
             if content.is_none() && audience.is_none() {
@@ -164,7 +164,7 @@ const ITEMS: Shown = Shown::Record {
 };
 
 fn change(arguments: &Arguments, how: &str) -> Value {
-    let items: Vec<&str> = (1..).map_while(|place| arguments.operand(place)).collect();
+    let items: Vec<&str> = arguments.operands_after(1).collect();
     json!({ "type": "update_list", "list": arguments.required(0), how: items })
 }
 
@@ -210,8 +210,7 @@ next start, marked as late.
                 .transpose()
                 .map_err(|_| arguments.usage("--if-changed must be a JSON array"))?;
             let people = arguments.text("people")?.unwrap_or_default();
-            let people: Vec<&str> = people.split(',').map(str::trim).collect();
-            let people: Vec<&str> = people.into_iter().filter(|one| !one.is_empty()).collect();
+            let people = names(people);
             let kind = if arguments.has("say") {
                 "say"
             } else {

@@ -14,7 +14,7 @@ use super::data_directory::DataDirectory;
 use super::password::read_secret;
 use super::progress::ProgressLine;
 use crate::server::{Holder, Lock, restore};
-use crate::service::backups::{ABOUT, CONFIG, KEYS};
+use crate::service::backup_contents::{ABOUT, CONFIG, KEYS};
 use agent::skills;
 use base::age::{AgeError, EncryptedFile, FIRST_LINE, Identity, SecretKey};
 use base::calendar::Zone;
@@ -123,12 +123,8 @@ fn stage(
     let contents = unpack(plain, &database, &line.watch()).map_err(CliError::failed)?;
     drop((line, decrypted));
     let put = |name: &str, content: &[u8]| {
-        write_private(&staged.join(name), content).map_err(|error| {
-            CliError::failed(format!(
-                "{} cannot be written: {error}",
-                staged.join(name).display()
-            ))
-        })
+        let path = staged.join(name);
+        write_private(&path, content).map_err(|error| CliError::unwritable(&path, &error))
     };
     match contents.text(CONFIG) {
         None => context.print(format_args!(
@@ -211,12 +207,7 @@ fn decrypt(
     };
     let decrypted = Decrypted(place.join(format!("hearth-decrypted-{}.db", reference())));
     let target = create(&decrypted.0);
-    let mut target = target.map_err(|error| {
-        CliError::failed(format!(
-            "{} cannot be written: {error}",
-            decrypted.0.display()
-        ))
-    })?;
+    let mut target = target.map_err(|error| CliError::unwritable(&decrypted.0, &error))?;
     let line = ProgressLine::stoppable();
     let mut watch = |done| line.note("decrypting", done, Some(total));
     let done = encrypted.decrypt(&identity, &mut target, &mut watch);

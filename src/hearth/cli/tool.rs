@@ -162,7 +162,7 @@ fn given(
     entry: &Entry,
 ) -> Result<Answers, CliError> {
     let mut answers = Answers::new();
-    for word in (1..).map_while(|place| arguments.operand(place)) {
+    for word in arguments.operands_after(1) {
         let Some((name, value)) = word.split_once('=') else {
             return Err(arguments.usage(format!("{word:?} is not FIELD=VALUE")));
         };

@@ -25,9 +25,7 @@ Prints the setting that lets the page talk to Hearth.
 /// `hearth web export DIR`
 fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let folder = Path::new(arguments.required(0));
-    let failure = |path: &Path, error: io::Error| {
-        CliError::failed(format!("{} cannot be written: {error}", path.display()))
-    };
+    let failure = |path: &Path, error: io::Error| CliError::unwritable(path, &error);
     fs::create_dir_all(folder).map_err(|error| failure(folder, error))?;
     let mut entries = fs::read_dir(folder).map_err(|error| failure(folder, error))?;
     if entries.next().is_some() && !arguments.has("force") {

@@ -9,11 +9,11 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::lock::LOCK_FILE;
-use base::files::unless_missing;
+use base::files::{give_to_owner_of, unless_missing};
 
 /// The database's name in the data directory.
 pub const DATABASE_FILE: &str = "hearth.db";
@@ -55,7 +55,7 @@ pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
     let partial = data_dir.join(PARTIAL);
     fs::write(partial.join(ASIDE), aside)?;
     complete(data_dir, &partial)?;
-    give_to_owner(data_dir, &data_dir.join(LOCK_FILE))?;
+    unless_missing(give_to_owner_of(data_dir, &data_dir.join(LOCK_FILE)))?;
     fs::rename(&partial, data_dir.join(READY))?;
     sync(data_dir)
 }
@@ -67,11 +67,11 @@ fn complete(data_dir: &Path, directory: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             complete(data_dir, &entry.path())?
         } else {
-            give_to_owner(data_dir, &entry.path())?;
+            unless_missing(give_to_owner_of(data_dir, &entry.path()))?;
             sync(&entry.path())?;
         }
     }
-    give_to_owner(data_dir, directory)?;
+    unless_missing(give_to_owner_of(data_dir, directory))?;
     sync(directory)
 }
 
@@ -100,7 +100,7 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
         .recursive(true)
         .mode(0o700)
         .create(&aside)?;
-    give_to_owner(data_dir, &aside)?;
+    unless_missing(give_to_owner_of(data_dir, &aside))?;
     let mut names: Vec<OsString> = fs::read_dir(&ready)?
         .map(|entry| entry.map(|entry| entry.file_name()))
         .collect::<io::Result<_>>()?;
@@ -121,18 +121,6 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
     fs::remove_dir(&ready)?;
     sync(data_dir)?;
     Ok(Some(aside))
-}
-
-/// `sudo hearth restore` must not take the files from the server's user.
-fn give_to_owner(data_dir: &Path, path: &Path) -> io::Result<()> {
-    let owner = fs::metadata(data_dir)?;
-    match fs::metadata(path) {
-        Ok(about) if (about.uid(), about.gid()) != (owner.uid(), owner.gid()) => {
-            chown(path, Some(owner.uid()), Some(owner.gid()))
-        }
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn move_aside(data_dir: &Path, aside: &Path, name: &std::ffi::OsStr) -> io::Result<()> {

@@ -1,5 +1,4 @@
-//! The backups that the server makes automatically at night, and what every backup
-//! holds besides the database.
+//! The backups that the server makes automatically at night.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
@@ -12,15 +11,13 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::Service;
-use super::caller::Caller;
-use agent::skills;
+use super::backup_contents::enclosed;
 use base::age::{FIRST_LINE, Recipient};
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::Error;
-use base::sealed::SEALING_KEY_FILE;
 use base::sync::lock;
-use config::{AUTHORITY, AUTHORITY_KEY, Backup, TimeOfDay, without_secrets};
+use config::{Backup, TimeOfDay};
 use net::cancel::Cancel;
 use net::task::Task;
 use protocol::attachment::encode;
@@ -28,16 +25,14 @@ use protocol::command::DownloadBackup;
 use protocol::record::{BackupStatus, NightlyBackup};
 use serde_json::{Value, json};
 use store::{
-    BackupEncryption, BackupError, BackupFile, BackupRequest, BackupSummary, FileSnapshot, PARTIAL,
-    ProgressWatcher, SNAPSHOT_PIECE, back_up, check_integrity,
+    BackupEncryption, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, SNAPSHOT_PIECE,
+    back_up, check_integrity,
 };
 
 /// How often the timekeeper checks whether a backup is due.
 const LOOK: Duration = Duration::from_secs(60);
 /// How long after a failure the next attempt is made.
 const RETRY: Duration = Duration::from_secs(3600);
-/// How long a copy of the database is kept for whoever reads it.
-const STALLED: Duration = Duration::from_secs(5 * 60);
 /// Where nightly backups go in the data directory when nothing else is set.
 const DIRECTORY: &str = "backups";
 /// Backups that are listed when one is needed.
@@ -46,64 +41,6 @@ const LISTED: usize = 3;
 const NAME: (&str, &str) = ("hearth-nightly-", ".db");
 /// What follows it in that of an encrypted one.
 const ENCRYPTED: &str = ".age";
-/// The configuration's name in a backup.
-pub const CONFIG: &str = "config.json";
-/// The keys of the machine, for push services and for kept passwords, and the household's
-/// authority, in backups with secrets only.
-pub const KEYS: [&str; 5] = [
-    "identity.key",
-    "push.key",
-    SEALING_KEY_FILE,
-    AUTHORITY,
-    AUTHORITY_KEY,
-];
-/// The description of a backup, inside it.
-pub const ABOUT: &str = "about.json";
-
-/// The files that a backup of this data directory holds besides the database, and
-/// why the configuration is not among them, if it is not.
-pub fn enclosed(
-    data_dir: &Path,
-    with_secrets: bool,
-    now: Timestamp,
-) -> (Vec<BackupFile>, Option<String>) {
-    let mut problem = None;
-    let mut files = Vec::new();
-    let mut enclose = |name: &str, content: Vec<u8>| {
-        let name = name.to_owned();
-        files.push(BackupFile { name, content });
-    };
-    let path = data_dir.join(CONFIG);
-    let config = config::read(&path).and_then(|text| {
-        if with_secrets {
-            Ok(text)
-        } else {
-            without_secrets(&path, &text)
-        }
-    });
-    match config {
-        Ok(text) => enclose(CONFIG, text.into_bytes()),
-        Err(problems) => problem = Some(format!("the configuration is left out: {problems}")),
-    }
-    for name in KEYS {
-        if with_secrets && let Ok(key) = fs::read(data_dir.join(name)) {
-            enclose(name, key);
-        }
-    }
-    let machine = fs::read_to_string("/etc/hostname").unwrap_or_default();
-    let about = json!({
-        "hearth": env!("CARGO_PKG_VERSION"),
-        "made_at": now,
-        "machine": machine.trim(),
-        "with_secrets": with_secrets,
-    });
-    enclose(ABOUT, about.to_string().into_bytes());
-    for (path, content) in skills::files(data_dir) {
-        enclose(&path, content);
-    }
-    (files, problem)
-}
-
 /// Where the nightly backups of a data directory are.
 pub fn directory(config: &Backup, data_dir: &Path) -> PathBuf {
     let own = config.directory.clone();
@@ -200,15 +137,6 @@ fn is_ahead(made: Date, night: Date) -> bool {
     night.tomorrow().is_ok_and(|next| made > next)
 }
 
-/// A copy of the database that a connection reads.
-pub(super) struct Copied {
-    snapshot: FileSnapshot,
-    /// The part that is next.
-    next: u64,
-    /// When the last was asked for.
-    asked: Instant,
-}
-
 /// How the nightly backups go.
 #[derive(Default)]
 pub(super) struct BackupProgress {
@@ -292,12 +220,13 @@ impl Service {
     pub(super) fn list_backups(&self) -> Result<Value, Error> {
         self.settings.check_is_set("backup.directory")?;
         let directory = directory(&self.settings.current().backup, &self.data_dir);
-        let backups = nightly_backups(&directory).into_iter();
-        let backups = backups.map(|(night, path)| NightlyBackup {
-            name: file_name(&path),
-            night: night.to_string(),
-            bytes: fs::metadata(path).map_or(0, |about| about.len()),
-        });
+        let backups = nightly_backups(&directory)
+            .into_iter()
+            .map(|(night, path)| NightlyBackup {
+                name: file_name(&path),
+                night: night.to_string(),
+                bytes: fs::metadata(path).map_or(0, |about| about.len()),
+            });
         let progress = lock(&self.backup);
         Ok(json!({
             "backups": backups.collect::<Vec<_>>(),
@@ -356,47 +285,6 @@ impl Service {
         }
         lock(&self.backup).is_wanted = true;
         Ok(json!({ "started": true }))
-    }
-
-    /// The next part of a copy of the database. Whoever asks for it writes the file, where and
-    /// as whom a server in its own walls could not.
-    pub(super) fn back_up(&self, caller: &Caller<'_>, part: u64) -> Result<Value, Error> {
-        let failed = |error: BackupError| Error::server("the database cannot be copied", error);
-        let mut snapshots = lock(&self.snapshots);
-        let last = snapshots.remove(&caller.connection);
-        let mut snapshot = match last.filter(|last| last.next == part) {
-            _ if part == 0 => {
-                FileSnapshot::open(&self.data_dir.join("hearth.db")).map_err(failed)?
-            }
-            Some(last) => last.snapshot,
-            None => {
-                return Err(Error::invalid_request(
-                    "\"part\" must be 0, and then within five minutes one more than that of the \
-                     last",
-                ));
-            }
-        };
-        let piece = snapshot.next_piece().map_err(failed)?;
-        let (done, bytes) = (piece.is_none(), snapshot.bytes());
-        if !done {
-            let copied = Copied {
-                snapshot,
-                next: part + 1,
-                asked: Instant::now(),
-            };
-            snapshots.insert(caller.connection, copied);
-        }
-        Ok(json!({
-            "part": part,
-            "data": encode(&piece.unwrap_or_default()),
-            "done": done,
-            "bytes": bytes,
-        }))
-    }
-
-    /// Lets go of the copies that nobody reads on: until then the database only grows.
-    pub(super) fn end_stalled_copies(&self) {
-        lock(&self.snapshots).retain(|_, copied| copied.asked.elapsed() < STALLED);
     }
 
     /// The latest night whose backup time has come, and that time.

@@ -28,12 +28,14 @@
 mod accounts;
 mod approvals;
 mod attachments;
+pub mod backup_contents;
 pub mod backups;
 mod calendars;
 pub mod caller;
 mod commands;
 pub mod connections;
 mod conversations;
+mod database_copies;
 mod embedding;
 pub mod event_stream;
 mod guesser;

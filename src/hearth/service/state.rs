@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
-use super::backups::{BackupProgress, Copied};
+use super::backups::BackupProgress;
 use super::connections::Connections;
+use super::database_copies::Copied;
 use super::guesser::Guesser;
 use super::hub::{ConnectionId, Hub};
 use super::meter::Meter;

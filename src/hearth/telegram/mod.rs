@@ -7,6 +7,7 @@
 //! updates handled in order, and none waits for another chat. The key of its turn makes a repeat
 //! harmless.
 
+mod api;
 mod problem;
 mod work;
 
@@ -15,23 +16,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::outgoing::post::reason;
-use crate::outgoing::schedule::seconds_to_wait;
-use crate::outgoing::telegram::method_url;
 use crate::service::{Said, Service};
 use agent::model::voice::Patience;
+use api::{Api, CALL};
 use base::error::{Code, Error};
 use base::ids::TurnId;
 use base::language::Words;
 use base::secret::sha256;
 use base::sync::lock;
-use base::visible::one_line;
 use config::{Config, TelegramChannel};
 use net::cancel::Cancel;
-use net::http_client::{BODY_LIMIT, ClientError, ClientRequest, HttpClient};
+use net::http_client::HttpClient;
 use net::task::Task;
 use net::tls::Trust;
-use problem::{FIRST_PAUSE, LONGEST_PAUSE, Problem};
+use problem::{FIRST_PAUSE, Problem};
 use store::{IdempotencyKey, IncludedFile, TELEGRAM, User, Viewer};
 use work::{Stored, Work, take_next};
 
@@ -39,23 +37,16 @@ use work::{Stored, Work, take_next};
 const POLL: Duration = Duration::from_secs(25);
 /// How much longer a request may take.
 const GRACE: Duration = Duration::from_secs(10);
-/// For other requests, and for a file.
-const CALL: Duration = Duration::from_secs(10);
-const FILE: Duration = Duration::from_secs(30);
 /// For the server of speech.
 const SPEECH: Duration = Duration::from_secs(30);
 /// Most updates of one answer.
 const UPDATES: usize = 50;
 /// Updates that wait, from which on no more are asked for.
 const WAITING: usize = 200;
-/// How often Telegram is asked for a file, or to pass on a short answer.
-const TRIES: u32 = 3;
 /// After such a time without an update, Telegram chooses the next number at random.
 const NUMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A chat shows for five seconds that somebody writes.
 const WRITING_SHOWN: Duration = Duration::from_secs(4);
-/// Most bytes of a file that bots can get.
-const FILE_BYTES: usize = 20 * 1024 * 1024;
 /// Chats that are shown that somebody writes.
 const WRITING: usize = 32;
 /// Strangers who are told how to link; any more get no answer.
@@ -92,7 +83,12 @@ impl Telegram {
         let service = Arc::clone(&self.service);
         let (own, client) = (channel.clone(), HttpClient::new().trusting(trust.clone()));
         let task = Task::start("telegram", &Cancel::default(), move |cancel| {
-            let bot = Arc::new(Bot::new(service, own, client, cancel.clone()));
+            let api = Api {
+                channel: own,
+                client,
+                cancel: cancel.clone(),
+            };
+            let bot = Arc::new(Bot::new(service, api));
             bot.run();
             // Joined before this thread ends.
             let tasks = std::mem::take(&mut lock(&bot.work).tasks);
@@ -112,29 +108,20 @@ impl Telegram {
 
 struct Bot {
     service: Arc<Service>,
-    channel: TelegramChannel,
-    client: HttpClient,
-    cancel: Cancel,
+    api: Api,
     /// The bot's number, the part of its token that is no secret.
     number: String,
     work: Mutex<Work>,
 }
 
 impl Bot {
-    fn new(
-        service: Arc<Service>,
-        channel: TelegramChannel,
-        client: HttpClient,
-        cancel: Cancel,
-    ) -> Bot {
-        let number = channel.bot_token.expose().split(':').next();
+    fn new(service: Arc<Service>, api: Api) -> Bot {
+        let number = api.channel.bot_token.expose().split(':').next();
         let digits = |number: &&str| number.bytes().all(|byte| byte.is_ascii_digit());
         let number = number.filter(digits).unwrap_or_default().to_owned();
         Bot {
             service,
-            channel,
-            client,
-            cancel,
+            api,
             number,
             work: Mutex::default(),
         }
@@ -143,7 +130,7 @@ impl Bot {
     fn run(self: &Arc<Bot>) {
         let mut failures = 0;
         let mut is_loaded = false;
-        while !self.cancel.is_cancelled() {
+        while !self.api.cancel.is_cancelled() {
             let round = match is_loaded {
                 true => self.round(),
                 false => self.load(),
@@ -156,14 +143,14 @@ impl Bot {
                 failures = 0;
                 continue;
             };
-            if self.cancel.is_cancelled() {
+            if self.api.cancel.is_cancelled() {
                 return;
             }
             match failures {
                 0 => log::error!("{problem}"),
                 _ => log::debug!("{problem}"),
             }
-            self.cancel.wait(problem.pause(failures));
+            self.api.cancel.wait(problem.pause(failures));
             failures += 1;
         }
     }
@@ -190,7 +177,7 @@ impl Bot {
             (stored.next, stored.newest_at, stored.waiting.len())
         };
         if waiting >= WAITING {
-            self.cancel.wait(FIRST_PAUSE);
+            self.api.cancel.wait(FIRST_PAUSE);
             return Ok(());
         }
         let is_numbered = self.service.clock().now().since(newest_at) < NUMBERED;
@@ -201,7 +188,7 @@ impl Bot {
             "timeout": POLL.as_secs(),
             "allowed_updates": ["message", "edited_message", "callback_query"],
         });
-        let updates = self.call("getUpdates", &asked, POLL + GRACE)?;
+        let updates = self.api.call("getUpdates", &asked, POLL + GRACE)?;
         let ids = updates.as_array().into_iter().flatten();
         let Some(last) = ids.filter_map(|one| one["update_id"].as_i64()).max() else {
             return Ok(());
@@ -224,7 +211,7 @@ impl Bot {
         while let Some((chat, update)) = take_next(work) {
             let bot = Arc::clone(self);
             let handle = move |_: &Cancel| bot.handle_all(chat, update);
-            match Task::start("telegram-chat", &self.cancel, handle) {
+            match Task::start("telegram-chat", &self.api.cancel, handle) {
                 Ok(task) => work.tasks.push(task),
                 Err(error) => {
                     log::error!("no thread for a chat of Telegram: {error}");
@@ -242,14 +229,14 @@ impl Bot {
             while let Err(error) = self.handle(&update) {
                 let problem = Problem::Later(error);
                 log::error!("{problem}");
-                self.cancel.wait(problem.pause(failures));
+                self.api.cancel.wait(problem.pause(failures));
                 failures += 1;
-                if self.cancel.is_cancelled() {
+                if self.api.cancel.is_cancelled() {
                     break;
                 }
             }
             // What was interrupted is handled at the next start.
-            if self.cancel.is_cancelled() {
+            if self.api.cancel.is_cancelled() {
                 return;
             }
             let mut work = lock(&self.work);
@@ -288,7 +275,7 @@ impl Bot {
             self.say_once(&chat, &strange.word("telegram.private_only"))?;
             let leave = json!({ "chat_id": chat });
             // It may have been thrown out already.
-            let _ = self.call("leaveChat", &leave, CALL);
+            let _ = self.api.call("leaveChat", &leave, CALL);
             return Ok(());
         }
         let text = message["text"].as_str().or(message["caption"].as_str());
@@ -359,7 +346,7 @@ impl Bot {
                 }
             }
         } else if let Some((file, name, media_type)) = file_of(message) {
-            let Some(data) = self.file(file) else {
+            let Some(data) = self.api.file(file) else {
                 self.say(chat, &person.words().word("telegram.no_file"));
                 return Ok(());
             };
@@ -378,7 +365,7 @@ impl Bot {
         let key = id.to_string();
         let said = Said {
             person: person.clone(),
-            is_own: self.channel.trusted && !is_forwarded(message),
+            is_own: self.api.channel.trusted && !is_forwarded(message),
             name,
             text,
             files,
@@ -402,12 +389,12 @@ impl Bot {
     /// What a voice message says, or what to tell its person instead.
     fn understand(&self, file: &str, voice: &Value, person: &User) -> Result<String, String> {
         let words = person.words();
-        let recording = self.file(file);
+        let recording = self.api.file(file);
         let recording = recording.ok_or_else(|| words.word("telegram.no_file"))?;
         let media_type = voice["mime_type"].as_str().unwrap_or("audio/ogg");
         let patience = Patience {
             deadline: Instant::now() + SPEECH,
-            cancel: &self.cancel,
+            cancel: &self.api.cancel,
         };
         match self.service.understand(&recording, media_type, &patience) {
             Ok(Some(said)) if !said.trim().is_empty() => Ok(said),
@@ -442,7 +429,7 @@ impl Bot {
         let shown: String = says.chars().take(200).collect();
         let answer = json!({ "callback_query_id": press["id"], "text": shown });
         // What was decided is on disk: the rest only shows it.
-        let _ = self.call("answerCallbackQuery", &answer, CALL);
+        let _ = self.api.call("answerCallbackQuery", &answer, CALL);
         let question = &press["message"];
         let asked = question["text"].as_str().unwrap_or_default();
         let edit = json!({
@@ -450,7 +437,7 @@ impl Bot {
             "message_id": question["message_id"],
             "text": format!("{asked}\n\n{shown}").chars().take(4_000).collect::<String>(),
         });
-        let _ = self.call("editMessageText", &edit, CALL);
+        let _ = self.api.call("editMessageText", &edit, CALL);
         Ok(())
     }
 
@@ -469,34 +456,6 @@ impl Bot {
         }
     }
 
-    /// The bytes of a file; none where it cannot be had.
-    fn file(&self, id: &str) -> Option<Vec<u8>> {
-        let found = self.call_patiently("getFile", &json!({ "file_id": id }))?;
-        let path = found["file_path"].as_str();
-        let path = path.filter(|path| !path.contains(".."))?;
-        let base = self.channel.base_url.trim_end_matches('/');
-        let url = format!("{base}/file/bot{}/{path}", self.channel.bot_token.expose());
-        let request = ClientRequest {
-            method: "GET",
-            url: &url,
-            headers: &[],
-            body: None,
-            deadline: Instant::now() + FILE,
-            cancel: &self.cancel,
-        };
-        let got = self.client.exchange(&request, |response| {
-            let data = response.read_all(FILE_BYTES)?;
-            Ok::<_, ClientError>((response.status() == 200).then_some(data))
-        });
-        got.unwrap_or_else(|error| {
-            log::info!(
-                "a file of Telegram: {}",
-                reason(&error, "its address", FILE)
-            );
-            None
-        })
-    }
-
     /// Shows in a chat that somebody writes, while this turn runs.
     fn show_writing(self: &Arc<Bot>, turn: TurnId, chat: &str) {
         let mut work = lock(&self.work);
@@ -508,7 +467,7 @@ impl Bot {
             return;
         }
         let bot = Arc::clone(self);
-        match Task::start("telegram-writing", &self.cancel, move |_| {
+        match Task::start("telegram-writing", &self.api.cancel, move |_| {
             bot.keep_showing()
         }) {
             Ok(task) => {
@@ -530,7 +489,7 @@ impl Bot {
             let chats = {
                 let mut work = lock(&self.work);
                 work.writing.retain(|(turn, _)| runs(*turn));
-                work.shows_writing = !work.writing.is_empty() && !self.cancel.is_cancelled();
+                work.shows_writing = !work.writing.is_empty() && !self.api.cancel.is_cancelled();
                 if !work.shows_writing {
                     return;
                 }
@@ -538,17 +497,18 @@ impl Bot {
             };
             for (_, chat) in &chats {
                 let action = json!({ "chat_id": chat, "action": "typing" });
-                if self.call("sendChatAction", &action, CALL).is_err() {
+                if self.api.call("sendChatAction", &action, CALL).is_err() {
                     break;
                 }
             }
-            self.cancel.wait(WRITING_SHOWN);
+            self.api.cancel.wait(WRITING_SHOWN);
         }
     }
 
     /// Tells a chat something, if it can be told now.
     fn say(&self, chat: &str, text: &str) {
-        self.call_patiently("sendMessage", &json!({ "chat_id": chat, "text": text }));
+        self.api
+            .call_patiently("sendMessage", &json!({ "chat_id": chat, "text": text }));
     }
 
     /// Tells a stranger, or a group, something, once for all.
@@ -566,61 +526,6 @@ impl Bot {
         }
         self.say(chat, error.in_words(words).message());
         Ok(())
-    }
-
-    /// Calls a method again where it may succeed then, and gives up in the end.
-    fn call_patiently(&self, method: &str, body: &Value) -> Option<Value> {
-        for failures in 0..TRIES {
-            let problem = match self.call(method, body, CALL) {
-                Ok(answer) => return Some(answer),
-                Err(problem) => problem,
-            };
-            log::info!("{method}: {problem}");
-            let is_final = matches!(
-                problem,
-                Problem::Refused { wait: None, status, .. } if status < 500
-            );
-            let pause = problem.pause(failures).min(LONGEST_PAUSE);
-            if is_final || failures + 1 == TRIES || self.cancel.wait(pause) {
-                break;
-            }
-        }
-        None
-    }
-
-    /// Calls a method of the Bot API.
-    fn call(&self, method: &str, body: &Value, limit: Duration) -> Result<Value, Problem> {
-        let (url, body) = (method_url(&self.channel, method), body.to_string());
-        let request = ClientRequest {
-            method: "POST",
-            url: &url,
-            headers: &[("content-type", "application/json")],
-            body: Some(body.as_bytes()),
-            deadline: Instant::now() + limit,
-            cancel: &self.cancel,
-        };
-        let got = self.client.exchange(&request, |response| {
-            let body = response.read_all(BODY_LIMIT)?;
-            Ok::<_, ClientError>((response.status(), body))
-        });
-        let unanswered = |error: ClientError| {
-            Problem::Unanswered(reason(
-                &error,
-                "the base_url of the telegram channel",
-                limit,
-            ))
-        };
-        let (status, body) = got.map_err(unanswered)?;
-        let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if answer["ok"] == true {
-            return Ok(answer["result"].take());
-        }
-        let says = one_line(answer["description"].as_str().unwrap_or("no reason given"));
-        Err(Problem::Refused {
-            status: answer["error_code"].as_u64().unwrap_or(status.into()),
-            says: says.chars().take(200).collect(),
-            wait: seconds_to_wait(&answer),
-        })
     }
 }
 

@@ -424,7 +424,9 @@ impl<'a> Importer<'a> {
     pub fn schedule(&mut self, mut new: ExportedSchedule) -> Result<()> {
         self.finish()?;
         let (now, zone) = (self.request.now, &self.request.zone);
-        let Ok(cron) = new.cron.as_deref().map(str::parse).transpose() else {
+        let cron = new.cron.as_deref().map(str::parse).transpose();
+        let on = new.on.as_deref().map(str::parse::<Trigger>).transpose();
+        let (Ok(cron), Ok(on)) = (cron, on) else {
             self.report.skip("schedules whose times cannot be read");
             return Ok(());
         };
@@ -435,7 +437,7 @@ impl<'a> Importer<'a> {
             ..Timing::once(next_at)
         });
         let has_passed = match &mut timing {
-            None => new.on.is_none(),
+            None => on.is_none(),
             Some(timing) if timing.next_at > now || new.paused => false,
             Some(timing) => {
                 timing.next_at = timing.after(now, zone);
@@ -444,14 +446,6 @@ impl<'a> Importer<'a> {
         };
         if has_passed {
             self.report.skip("reminders whose time has passed");
-            return Ok(());
-        }
-        if new
-            .on
-            .as_deref()
-            .is_some_and(|on| on.parse::<Trigger>().is_err())
-        {
-            self.report.skip("schedules whose times cannot be read");
             return Ok(());
         }
         let ownership = self.ownership(new.owner.as_deref(), new.audience.take())?;
@@ -468,16 +462,10 @@ impl<'a> Importer<'a> {
             new.webhook = None;
         }
         new.outside = self.is_outside(Some(new.outside));
-        match self
-            .store
-            .import_schedule(new, timing, ownership, self.request.most_schedules)
-        {
-            Ok(is_new) => self.report.schedules += u64::from(is_new),
-            Err(error) if error.code() == Code::InvalidRequest => {
-                self.report.skip("schedules over a limit");
-            }
-            Err(error) => return Err(error),
-        }
+        let most = self.request.most_schedules;
+        let stored = self.store.import_schedule(new, timing, ownership, most);
+        let is_new = self.unless_refused(stored, "schedules over a limit")?;
+        self.report.schedules += u64::from(is_new == Some(true));
         Ok(())
     }
 
@@ -507,14 +495,9 @@ impl<'a> Importer<'a> {
             may_be_local,
             refresh_minutes: line.refresh_minutes.clamp(5, 24 * 60),
         });
-        match added {
-            Ok(_) => self.report.calendars += 1,
-            Err(error) if error.code() == Code::InvalidRequest => {
-                self.report
-                    .skip("calendars that are there already, or over a limit");
-            }
-            Err(error) => return Err(error),
-        }
+        let reason = "calendars that are there already, or over a limit";
+        let added = self.unless_refused(added, reason)?;
+        self.report.calendars += u64::from(added.is_some());
         Ok(())
     }
 
@@ -532,21 +515,30 @@ impl<'a> Importer<'a> {
             is_outside: self.is_outside(Some(outside)),
             name: name.clone(),
         };
-        match self.store.import_list(&self.request.viewer, list) {
-            Ok((0, false)) => {}
-            Ok((added, _)) => {
+        let stored = self.store.import_list(&self.request.viewer, list);
+        let reason = match &stored {
+            Err(error) if error.code() == Code::Unauthorized => "lists, which are the household's",
+            _ => "lists over a limit",
+        };
+        match self.unless_refused(stored, reason)? {
+            None | Some((0, false)) => {}
+            Some((added, _)) => {
                 self.report.items += added as u64;
                 self.report.lists.push(name);
             }
-            Err(error) if error.code() == Code::InvalidRequest => {
-                self.report.skip("lists over a limit");
-            }
-            Err(error) if error.code() == Code::Unauthorized => {
-                self.report.skip("lists, which are the household's");
-            }
-            Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// What was stored; nothing when the store refuses it, which is skipped for this reason.
+    fn unless_refused<T>(&mut self, stored: Result<T>, reason: &str) -> Result<Option<T>> {
+        match stored {
+            Err(error) if matches!(error.code(), Code::InvalidRequest | Code::Unauthorized) => {
+                self.report.skip(reason);
+                Ok(None)
+            }
+            stored => stored.map(Some),
+        }
     }
 
     /// Ends the conversation that is open, and stores what waits.

@@ -8,6 +8,7 @@ use crate::peer::Peer;
 use crate::wait::Waker;
 use base::error::{Error, Result};
 use protocol::envelope;
+use serde_json::Value;
 
 /// A request's line and headers.
 #[derive(Clone, Debug)]
@@ -90,6 +91,13 @@ impl Response {
         if let Some(seconds) = error.retry_after() {
             response.add("Retry-After", seconds.to_string());
         }
+        response
+    }
+
+    /// The response to a request that failed, with this body in place of Hearth's own.
+    pub fn error_in(error: &Error, body: &Value) -> Response {
+        let mut response = Response::error(error);
+        response.body = Cow::Owned(body.to_string().into_bytes());
         response
     }
 }

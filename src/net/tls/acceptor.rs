@@ -46,11 +46,6 @@ impl Acceptor {
         })
     }
 
-    /// The file that the certificate is read from.
-    pub fn certificate(&self) -> &Path {
-        &self.certificate
-    }
-
     /// The TLS configuration for a new connection. Checks whether the files have
     /// changed, which costs two system calls, and then reads them again. While they
     /// are unusable the last good certificate stays in use, with one warning in the

@@ -334,12 +334,11 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
 
 /// Closes the undecided approvals of a turn that ends.
 pub(crate) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE approvals SET verdict = ?2, decided_by = 'timeout', decided_at = ?3
          WHERE turn_id = ?1 AND verdict IS NULL",
         params![turn, Verdict::Expired, write.now],
-    )?;
-    Ok(())
+    )
 }
 
 /// An approval, unless it has gone with its turn.

@@ -131,9 +131,9 @@ pub(crate) const IS_NEWS: &str = "SELECT t.user_id IS NOT ?2 FROM messages m \
 
 fn of(connection: &Connection, user: UserId, conversation: &Conversation) -> Outcome<Marks> {
     let latest = conversation.latest;
-    let noted = row(connection, MARKS, params![user, conversation.id], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?))
-    })?;
+    let parameters = params![user, conversation.id];
+    let noted: Option<(bool, bool, Option<i64>)> =
+        row(connection, MARKS, parameters, |row| row.try_into())?;
     let (is_pinned, is_archived, read_until) = noted.unwrap_or_default();
     let is_unread = match read_until {
         // All of its messages may have been deleted.

@@ -6,7 +6,7 @@ use crate::chat::search::index;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{self, exists, row, value};
+use crate::engine::query::{exists, value};
 use crate::sight::audience::{self, Audience, Directory, Readers};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
@@ -214,31 +214,14 @@ const CONVERSATION: &str = concat!(
     "FROM conversations c WHERE c.id = ?"
 );
 
-/// A conversation, if it is seen.
-fn look_up(
-    connection: &Connection,
-    sight: &Sight,
-    id: ConversationId,
-) -> Outcome<Option<Conversation>> {
-    let found = row(connection, CONVERSATION, params![id], |row| {
-        Ok(match sight.sees_row(row)? {
-            true => Some(conversation_from_row(
-                connection,
-                &mut sight.directory(),
-                row,
-            )?),
-            false => None,
-        })
-    })?;
-    Ok(found.flatten())
-}
-
 pub(crate) fn find(
     connection: &Connection,
     sight: &Sight,
     id: ConversationId,
 ) -> Outcome<Conversation> {
-    look_up(connection, sight, id)?.ok_or_else(|| query::not_found("conversation", id))
+    let from_row = |row: &Row<'_>| conversation_from_row(connection, &mut sight.directory(), row);
+    let (found, _) = sight.find(connection, "conversation", CONVERSATION, id, from_row)?;
+    Ok(found)
 }
 
 /// The owner of a conversation and its audience.
@@ -267,6 +250,14 @@ pub(crate) fn check_change(
     let thing = check_seen(write.connection, &sight, id)?;
     sight.check_change(write.connection, "conversation", &thing)?;
     Ok(thing)
+}
+
+/// Notes that text from outside is among what the model is shown in a conversation.
+pub(crate) fn note_outside_text(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+    write.run(
+        "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
+        params![id],
+    )
 }
 
 /// Checks that no turn of a conversation is unfinished.

@@ -12,7 +12,7 @@ use crate::home::memories::{self, Memory};
 use crate::home::trigger::WatchedCall;
 use crate::sight::audience::Audience;
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::seen_columns;
+use crate::sight::viewer::select_seen;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, MemoryId, MessageId, ScheduleId};
@@ -255,10 +255,8 @@ impl Snapshot<'_> {
                 read_until: row.get(3)?,
             })
         })?;
-        let details = row(connection, DETAILS, params![id], |row| {
-            Ok((row.get::<_, Option<Surface>>(0)?, row.get(1)?))
-        })?;
-        let (surface, outside) = details.unwrap_or_default();
+        let details = row(connection, DETAILS, params![id], |row| row.try_into())?;
+        let (surface, outside): (Option<Surface>, bool) = details.unwrap_or_default();
         Ok(ExportedConversation {
             conversation_id: Some(id),
             id: Some(id),
@@ -349,8 +347,4 @@ const MESSAGES_AFTER: &str = concat!(
      WHERE m.conversation_id = ?1 AND m.id > ?2 ORDER BY m.id LIMIT ?3"
 );
 
-const MEMORIES_AFTER: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", m.* FROM memories m WHERE id > ?1 ORDER BY id"
-);
+const MEMORIES_AFTER: &str = select_seen!("m", "m.* FROM memories m WHERE id > ?1 ORDER BY id");

@@ -168,13 +168,7 @@ impl Store {
     /// it says from now on may come of that, and so may every summary. Does not wait;
     /// a write that follows is not on disk before it.
     pub fn note_outside_text(&self, id: ConversationId) {
-        self.post(move |write| {
-            write.execute(
-                "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
-                params![id],
-            )?;
-            Ok(())
-        });
+        self.post(move |write| conversations::note_outside_text(write, id));
     }
 
     /// Stores the summary that replaces the turns up to `turn_id`, durably; unless the
@@ -200,15 +194,14 @@ impl Store {
             if is_told_less || audience::is_wider(write.connection, made_for, now)? {
                 return Ok(());
             }
-            write.execute(
+            write.run(
                 "INSERT INTO conversation_summaries
                      (conversation_id, turn_id, content, created_at)
                  VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (conversation_id) DO UPDATE
                  SET turn_id = ?2, content = ?3, created_at = ?4",
                 params![id, turn_id, content, write.now],
-            )?;
-            Ok(())
+            )
         })
     }
 }

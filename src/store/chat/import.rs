@@ -1,15 +1,12 @@
-//! Importing what was exported, here or elsewhere.
+//! Importing conversations that were exported, here or elsewhere.
 
 use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, params};
 
-use crate::chat::export::{
-    ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage, ExportedSchedule,
-};
+use crate::chat::export::{ExportedConversation, ExportedMarks, ExportedMessage};
 use crate::chat::messages::Role;
 use crate::chat::search::index;
-use crate::chat::search_words;
 use crate::chat::turns::TurnState;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
@@ -17,16 +14,11 @@ use crate::engine::job::Write;
 use crate::engine::query::{exists, value};
 use crate::files::imported::AttachmentImport;
 use crate::files::{self, UploadLimits};
-use crate::home::schedules;
 use crate::keep::purge;
-use crate::people::users::is_guest;
 use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
-use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{
-    self, AttachmentId, AudienceId, ConversationId, MemoryId, MessageId, ScheduleId, TurnId, UserId,
-};
+use base::ids::{self, AttachmentId, AudienceId, ConversationId, MessageId, TurnId, UserId};
 use base::people::by_webhook;
 use base::reply::{FinishReason, Surface};
 use base::visible::label;
@@ -208,46 +200,16 @@ impl Store {
         }
         Ok(())
     }
-
-    /// Imports memories, all or none: the same words once for each audience. Returns how many
-    /// of them were not there yet.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn import_memories(&self, memories: Vec<(ExportedMemory, Ownership)>) -> Result<usize> {
-        self.write(move |write| {
-            let mut added = 0;
-            for (memory, ownership) in &memories {
-                added += usize::from(add_memory(write, memory, ownership)?);
-            }
-            Ok(added)
-        })
-    }
-
-    /// Imports a schedule, which runs at these times: a prompt of the same person and time
-    /// once. Returns whether it was not there yet.
-    ///
-    /// # Errors
-    /// As of [`Store::add_schedule`].
-    pub fn import_schedule(
-        &self,
-        new: ExportedSchedule,
-        timing: Option<Timing>,
-        ownership: Ownership,
-        most: usize,
-    ) -> Result<bool> {
-        self.write(move |write| add_schedule(write, &new, timing.as_ref(), &ownership, most))
-    }
 }
 
 impl Ownership {
-    fn intern(&self, write: &Write<'_>) -> Outcome<AudienceId> {
+    pub(crate) fn intern(&self, write: &Write<'_>) -> Outcome<AudienceId> {
         intern(write, self.owner, &self.audience, UnknownName::Skip)
     }
 }
 
 /// What a conversation is called that was imported from this source.
-fn name_of(source: &str, copy_for: Option<UserId>) -> String {
+pub(crate) fn name_of(source: &str, copy_for: Option<UserId>) -> String {
     match copy_for {
         Some(user) => format!("{source} for {user}"),
         None => source.to_owned(),
@@ -495,119 +457,11 @@ fn append(
     )?;
     index::add(write, MessageId::from(id), &message.content)?;
     // What is counted is what is shown.
-    write.execute(
+    write.run(
         "UPDATE conversations SET updated_at = max(updated_at, ?2),
              message_count = message_count + (?4 IS NULL), latest = ?3 WHERE id = ?1",
         params![conversation, at, id, hidden_with],
-    )?;
-    Ok(())
-}
-
-/// Stores a memory unless it is there already.
-fn add_memory(write: &Write<'_>, new: &ExportedMemory, ownership: &Ownership) -> Outcome<bool> {
-    let audience = ownership.intern(write)?;
-    let at = new.created_at.min(write.now);
-    let search_words = search_words::clean(&new.search_words);
-    let id = free_id(
-        write,
-        "memories",
-        new.memory_id.map(MemoryId::as_i64),
-        at,
-        0,
-    )?;
-    let added = write.execute(
-        "INSERT OR IGNORE INTO memories (id, content, speaker, created_at, owner_id, audience_id,
-             channel, account, is_outside, search_words)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            id,
-            new.content.trim(),
-            new.speaker,
-            at,
-            ownership.owner,
-            audience,
-            new.channel,
-            new.account,
-            new.outside,
-            search_words::to_column(&search_words),
-        ],
-    )?;
-    Ok(added > 0)
-}
-
-/// Stores a schedule unless it is there already.
-fn add_schedule(
-    write: &Write<'_>,
-    new: &ExportedSchedule,
-    timing: Option<&Timing>,
-    ownership: &Ownership,
-    most: usize,
-) -> Outcome<bool> {
-    let owner = ownership.owner;
-    let known = exists(
-        write.connection,
-        "SELECT 1 FROM schedules WHERE owner_id IS ?1 AND prompt = ?2 AND created_at = ?3",
-        params![owner, new.prompt, new.created_at],
-    )?;
-    if known {
-        return Ok(false);
-    }
-    schedules::check_new(write.connection, &new.prompt, owner, most)?;
-    let conversation: Option<ConversationId> = match new.conversation_id {
-        None => None,
-        Some(id) => value(
-            write.connection,
-            "SELECT id FROM conversations WHERE imported_from IN (?2, 'hearth:' || ?4)
-                 AND owner_id IS ?3
-             UNION ALL
-             SELECT id FROM conversations WHERE id = ?1 AND (owner_id IS ?3 OR ?5)",
-            params![
-                id,
-                name_of(&format!("hearth:{id}"), ownership.copy_for),
-                owner,
-                id.to_string(),
-                ownership.copy_for.is_none(),
-            ],
-        )?,
-    };
-    let at = new.created_at.min(write.now);
-    write.execute(
-        "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account, cron,
-             next_at, planned_at, last_at, is_paused, created_at, is_wait, owner_id,
-             audience_id, is_outside, is_said, local_at, trigger, only_if_changed, is_composed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-             ?19, ?20, ?21)",
-        params![
-            free_id(
-                write,
-                "schedules",
-                new.schedule_id.map(ScheduleId::as_i64),
-                at,
-                0
-            )?,
-            new.prompt,
-            new.made_by.as_ref().or(new.owner.as_ref()),
-            conversation,
-            new.channel,
-            new.webhook,
-            timing.and_then(|timing| timing.cron.as_ref()),
-            timing.map(|timing| timing.next_at),
-            new.planned_at.min(write.now),
-            new.last_at,
-            new.paused || is_guest(write.connection, owner)?,
-            new.created_at,
-            timing.is_some_and(|timing| timing.is_wait),
-            owner,
-            ownership.intern(write)?,
-            new.outside,
-            new.is_said,
-            timing.and_then(|timing| timing.local.as_ref()),
-            new.on,
-            schedules::to_column(&new.only_if_changed),
-            new.is_composed,
-        ],
-    )?;
-    Ok(true)
+    )
 }
 
 /// The ids of attachments, also of deleted ones whose pieces are there for a while.
@@ -617,7 +471,7 @@ const ATTACHMENT_IDS: &str = "(SELECT id FROM attachments
 
 /// A free id of the time `at`, above `last`. `wanted` is not used if it lies in the
 /// future: all later ids would have to be above it.
-fn free_id(
+pub(crate) fn free_id(
     write: &Write<'_>,
     table: &str,
     wanted: Option<i64>,

@@ -26,9 +26,8 @@ impl Snapshot<'_> {
         id: ResultId,
     ) -> Result<(String, bool)> {
         let (connection, _) = self.parts();
-        let found = row(connection, FIND, params![id, conversation], |row| {
-            Ok((row.get("content")?, row.get("is_outside")?))
-        })?;
+        let parameters = params![id, conversation];
+        let found = row(connection, FIND, parameters, |row| row.try_into())?;
         Ok(found.ok_or_else(|| not_found("result", id))?)
     }
 }

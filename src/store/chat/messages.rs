@@ -11,7 +11,7 @@ use crate::engine::query::words;
 use crate::engine::query::{self, exists, length, row};
 use crate::files;
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{SEEN_COLUMNS, seen_columns};
+use crate::sight::viewer::{SEEN_COLUMNS, select_seen};
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
@@ -255,10 +255,8 @@ pub(crate) use message_columns;
 /// How many [`message_columns`] there are.
 pub(crate) const MESSAGE_COLUMNS: usize = 11;
 
-const MESSAGE: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", ",
+const MESSAGE: &str = select_seen!(
+    "c",
     message_columns!(),
     " FROM messages m CROSS JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?"
 );

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 
 use crate::chat::conversations::{self, NewConversation, Placement};
 use crate::chat::messages::{Message, NewMessage, Role, insert_message};
-use crate::chat::replayed_history::{self, Following, ReplayedHistory, note_outside};
+use crate::chat::replayed_history::{self, Following, ReplayedHistory};
 use crate::chat::steps::insert_steps;
 use crate::chat::turns::{self, Turn, TurnState};
 use crate::chat::versions;
@@ -14,13 +14,13 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::{Outcome, unwritable};
 use crate::engine::job::Write;
-use crate::engine::query::{not_found, row};
+use crate::engine::query::{from_row, not_found, row};
 use crate::files::{self, NewAttachments, Replaced};
 use crate::home::trigger::{self, Trigger};
 use crate::keep::idempotency::{self, IdempotencyKey};
 use crate::keep::usage::Usage;
 use crate::sight::audience::{self, Audience, UnknownName, intern};
-use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
+use crate::sight::viewer::{Belongs, Sight, Viewer, select_seen};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 use base::reply::Surface;
@@ -161,7 +161,7 @@ impl Store {
     /// idempotency key was used for another request, and for an audience with a name
     /// that nobody has.
     pub fn begin_turn(&self, new: NewTurn) -> Result<Durable<Begun>> {
-        self.durable_write(|write| begin_at_the_end(write, new))
+        self.durable_write(|write| begin(write, new))
     }
 
     /// Like [`Store::begin_turn`], but returns before the commit, which follows
@@ -177,7 +177,7 @@ impl Store {
         }
         let hides = new.replaces.is_some();
         let begin = || {
-            let begun = self.deferred_write(|write| begin_at_the_end(write, new))?;
+            let begun = self.deferred_write(|write| begin(write, new))?;
             if self.is_rearranging() {
                 // The model must not be shown what is hidden or deleted with that commit.
                 self.flush()?;
@@ -191,16 +191,12 @@ impl Store {
     }
 }
 
-/// A turn behind all others, unless it takes the place of one. A history that its client
-/// brings along is stored in a new conversation, whose past nobody has read.
-fn begin_at_the_end(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+    // A history that its client brings along is stored in a new conversation, whose past
+    // nobody has read.
     if new.replaces.is_none() {
         write.adds_to_the_end();
     }
-    begin(write, new)
-}
-
-pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     let sight = new.viewer.sight(write.connection)?;
     if let Some(key) = &new.idempotency
         && let Some(earlier) = idempotency::earlier_turn(write, key)?
@@ -300,7 +296,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     if !steps.is_empty() {
         has_history = true;
         insert_steps(write, turn.id, steps, false)?;
-        note_outside(write, turn.conversation_id)?;
+        conversations::note_outside_text(write, turn.conversation_id)?;
     }
     for key in new.idempotency.iter().chain(&request) {
         idempotency::note(write, key, turn.id)?;
@@ -392,33 +388,27 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
 
 /// A conversation that exists.
 fn known(row: &Row<'_>, thing: &Belongs) -> rusqlite::Result<Placement> {
-    Ok(Placement {
+    Ok(from_row!(row => Placement {
+        external_name, surface, model, instructions;
         conversation_id: row.get("id")?,
-        external_name: row.get("external_name")?,
-        audience_id: thing.audience_id,
-        surface: row.get("surface")?,
-        model: row.get("model")?,
-        instructions: row.get("instructions")?,
-    })
+        audience_id: thing.audience_id
+    }))
 }
 
-const EXISTING: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", id, external_name, surface, model, instructions FROM conversations c WHERE id = ?"
+const EXISTING: &str = select_seen!(
+    "c",
+    "id, external_name, surface, model, instructions FROM conversations c WHERE id = ?"
 );
 
-const NAMED: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", id, external_name, surface, model, instructions \
+const NAMED: &str = select_seen!(
+    "c",
+    "id, external_name, surface, model, instructions \
      FROM conversations c WHERE account = ?1 AND external_name = ?2"
 );
 
-const OF_SENDER: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", id, external_name, surface, model, instructions \
+const OF_SENDER: &str = select_seen!(
+    "c",
+    "id, external_name, surface, model, instructions \
      FROM conversations c WHERE owner_id = ?1 AND sender_account = ?2 AND external_name = ?3"
 );
 

@@ -50,11 +50,10 @@ impl Store {
     pub fn forget_request(&self, request: IdempotencyKey) {
         self.post(move |write| {
             write.adds_to_the_end();
-            write.execute(
+            write.run(
                 "DELETE FROM idempotency WHERE scope = ?1 AND key = ?2",
                 params![request.scope, request.key],
-            )?;
-            Ok(())
+            )
         });
     }
 

@@ -8,7 +8,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use crate::chat::conversations::Placement;
+use crate::chat::conversations::{self, Placement};
 use crate::chat::messages::{NewMessage, Role, insert_message};
 use crate::chat::steps::{self, Step};
 use crate::chat::turn_end;
@@ -19,7 +19,7 @@ use crate::engine::query::value;
 use crate::keep::idempotency::{self, IdempotencyKey};
 use crate::people::tokens::Credential;
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Belongs, Sight, seen_columns};
+use crate::sight::viewer::{Belongs, Sight, select_seen};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
 use base::secret::sha256;
@@ -124,7 +124,7 @@ pub(crate) fn place(
             // Nobody can tell what a history that the client brings along quotes: it
             // may have been edited, and its marks with it.
             if !history.is_empty() {
-                note_outside(write, placement.conversation_id)?;
+                conversations::note_outside_text(write, placement.conversation_id)?;
             }
             (placement, !history.is_empty())
         }
@@ -223,17 +223,8 @@ fn take_results(
     });
     steps::insert_steps(write, id, taken.collect(), false)?;
     write.rewrites();
-    note_outside(write, conversation)?;
+    conversations::note_outside_text(write, conversation)?;
     Ok(Some(turn))
-}
-
-/// Notes that text from outside is among what the model is shown in a conversation.
-pub(crate) fn note_outside(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
-    write.execute(
-        "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
-        params![conversation],
-    )?;
-    Ok(())
 }
 
 /// The mark of a conversation that the client names; others are found by their newest message.
@@ -277,10 +268,9 @@ fn find(
     Ok(None)
 }
 
-pub(crate) const CANDIDATES: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", c.id FROM retold_conversations r CROSS JOIN conversations c ON c.id = r.conversation_id \
+pub(crate) const CANDIDATES: &str = select_seen!(
+    "c",
+    "c.id FROM retold_conversations r CROSS JOIN conversations c ON c.id = r.conversation_id \
      WHERE r.user_id = ?1 AND r.newest = ?2 AND r.token_id IS ?3 \
          AND r.audience_id = c.audience_id ORDER BY r.conversation_id DESC"
 );

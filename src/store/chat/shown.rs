@@ -7,7 +7,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::home::memories::{self, Memory, ShownAs};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Sight, seen_columns};
+use crate::sight::viewer::{Sight, select_seen};
 use base::error::Result;
 use base::ids::{ConversationId, MemoryId, TurnId};
 
@@ -54,7 +54,7 @@ impl Store {
         tokens: usize,
     ) {
         self.post(move |write| {
-            write.execute(
+            write.run(
                 "UPDATE conversations
                  SET hidden_until = max(hidden_until, ifnull((
                          SELECT ifnull(reply_id, ended) FROM turns WHERE id = ?2), 0)),
@@ -63,8 +63,7 @@ impl Store {
                      folded_for = ?4
                  WHERE id = ?1",
                 params![id, hidden, shortened, tokens as i64],
-            )?;
-            Ok(())
+            )
         });
     }
 
@@ -79,12 +78,11 @@ impl Store {
                 "DELETE FROM conversation_summaries WHERE conversation_id = ?",
                 params![id],
             )?;
-            write.execute(
+            write.run(
                 "UPDATE conversations SET hidden_until = 0, shortened_until = 0, folded_for = 0
                  WHERE id = ?",
                 params![id],
-            )?;
-            Ok(())
+            )
         })
     }
 }
@@ -103,9 +101,8 @@ pub(crate) fn of_turn(
     })
 }
 
-pub(crate) const SHOWN: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", m.*, s.position FROM shown_memories s CROSS JOIN memories m ON m.id = s.memory_id \
+pub(crate) const SHOWN: &str = select_seen!(
+    "m",
+    "m.*, s.position FROM shown_memories s CROSS JOIN memories m ON m.id = s.memory_id \
      WHERE s.turn_id = ?1 ORDER BY s.position"
 );

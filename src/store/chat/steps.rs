@@ -234,6 +234,14 @@ impl TryFrom<StepMembers> for Step {
 }
 
 impl Step {
+    /// The calls of a reply.
+    pub fn calls(&self) -> &[ToolCall] {
+        match self {
+            Step::Reply { calls, .. } => calls,
+            _ => &[],
+        }
+    }
+
     /// Whether it holds what only the readers of the conversation may see, or did.
     fn is_private(&self) -> bool {
         match self {
@@ -435,11 +443,10 @@ pub(crate) fn of_turn(write: &Write<'_>, id: TurnId) -> Outcome<Vec<(i64, Step)>
 
 /// Puts a step in place of one.
 pub(crate) fn replace(write: &Write<'_>, step_id: i64, step: &Step) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE steps SET body = ?2 WHERE id = ?1",
         params![step_id, body_of(step)?],
-    )?;
-    Ok(())
+    )
 }
 
 fn body_of(step: &Step) -> Result<String> {
@@ -469,11 +476,10 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
         "DELETE FROM conversation_summaries WHERE conversation_id = ?",
         params![id],
     )?;
-    write.execute(
+    write.run(
         "UPDATE conversations SET hidden_until = 0, shortened_until = 0 WHERE id = ?",
         params![id],
-    )?;
-    Ok(())
+    )
 }
 
 /// What the model reads in place of a private result.

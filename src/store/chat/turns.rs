@@ -18,7 +18,7 @@ use crate::people::tokens;
 use crate::sight::askers;
 use crate::sight::audience::{self, Readers};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{SEEN_COLUMNS, Sight, seen_columns};
+use crate::sight::viewer::{SEEN_COLUMNS, Sight, select_seen};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, ScheduleId, TurnId, UserId};
@@ -156,12 +156,11 @@ impl Store {
     pub fn mark_running(&self, id: TurnId, at: Timestamp) {
         self.post(move |write| {
             write.adds_to_the_end();
-            write.execute(
+            write.run(
                 "UPDATE turns SET state = 'running', started_at = ifnull(started_at, ?2)
                  WHERE id = ?1 AND state IN ('queued', 'running')",
                 params![id, at],
-            )?;
-            Ok(())
+            )
         });
     }
 
@@ -279,19 +278,15 @@ macro_rules! turn_columns {
     };
 }
 
-pub(crate) const FIND_TURN: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", ",
+pub(crate) const FIND_TURN: &str = select_seen!(
+    "c",
     turn_columns!(),
     " FROM turns t CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
 );
 
 /// Without the hint SQLite reads the whole table, because it is in order.
-pub(crate) const UNFINISHED_TURNS: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", ",
+pub(crate) const UNFINISHED_TURNS: &str = select_seen!(
+    "c",
     turn_columns!(),
     " FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
@@ -301,10 +296,9 @@ pub(crate) const UNFINISHED_TURNS: &str = concat!(
 pub(crate) const UNFINISHED_BY_STATE: &str = "SELECT state, count(*) \
      FROM turns INDEXED BY turns_unfinished WHERE finished_at IS NULL GROUP BY state";
 
-pub(crate) const UNFINISHED_STATES: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", t.state FROM turns t INDEXED BY turns_unfinished \
+pub(crate) const UNFINISHED_STATES: &str = select_seen!(
+    "c",
+    "t.state FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.finished_at IS NULL"
 );
 

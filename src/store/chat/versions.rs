@@ -4,7 +4,7 @@
 //! Each of the others, and what follows it, names the version that it is hidden with: so all
 //! come back by one statement.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::chat::conversations;
 use crate::chat::messages::{Role, versions_of};
@@ -12,9 +12,9 @@ use crate::chat::search::index;
 use crate::engine::database::Store;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
-use crate::engine::query::{exists, not_found, row, rows, value};
+use crate::engine::query::{exists, from_row, not_found, rows, value, values};
 use crate::sight::audience::{self, Readers};
-use crate::sight::viewer::{BELONGS, Sight, Viewer};
+use crate::sight::viewer::{Sight, Viewer, select_seen};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId, TurnId, UserId};
 use base::language::Said;
@@ -178,35 +178,20 @@ pub(crate) fn note(
 }
 
 fn find(write: &Write<'_>, sight: &Sight, id: MessageId) -> Outcome<Place> {
-    let place = row(
-        write.connection,
-        "SELECT m.conversation_id, m.turn_id, m.role, m.version_of, m.hidden_with, t.user_id
-         FROM messages m LEFT JOIN turns t ON t.id = m.turn_id WHERE m.id = ?",
-        params![id],
-        |row| {
-            Ok(Place {
-                conversation_id: row.get(0)?,
-                turn_id: row.get(1)?,
-                role: row.get(2)?,
-                version_of: row.get(3)?,
-                hidden_with: row.get(4)?,
-                asker: row.get(5)?,
-            })
-        },
-    )?;
-    let place = place.ok_or_else(|| not_found("message", id))?;
-    let seen = |row: &Row<'_>| sight.sees_row(row);
-    let is_seen = row(
-        write.connection,
-        BELONGS,
-        params![place.conversation_id],
-        seen,
-    )?;
-    match is_seen {
-        Some(true) => Ok(place),
-        _ => Err(not_found("message", id)),
-    }
+    let (place, _) = sight.find(write.connection, "message", PLACE, id, |row| {
+        Ok(from_row!(row => Place {
+            conversation_id, turn_id, role, version_of, hidden_with, asker
+        }))
+    })?;
+    Ok(place)
 }
+
+const PLACE: &str = select_seen!(
+    "c",
+    "m.conversation_id, m.turn_id, m.role, m.version_of, m.hidden_with, t.user_id AS asker \
+     FROM messages m CROSS JOIN conversations c ON c.id = m.conversation_id \
+     LEFT JOIN turns t ON t.id = m.turn_id WHERE m.id = ?"
+);
 
 /// Checks that somebody may replace or delete a message: who asked, and who may change the
 /// conversation.
@@ -266,7 +251,7 @@ fn show(write: &Write<'_>, conversation: ConversationId, id: MessageId) -> Outco
 
 /// What is counted is what is shown.
 pub(crate) fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE conversations
          SET message_count = (
                  SELECT count(*) FROM messages
@@ -274,8 +259,7 @@ pub(crate) fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcom
              latest = ifnull((SELECT max(id) FROM messages WHERE conversation_id = ?1), latest)
          WHERE id = ?1",
         params![conversation],
-    )?;
-    Ok(())
+    )
 }
 
 /// The titles that a conversation has by itself if it begins with this message, or with
@@ -322,12 +306,11 @@ fn forget_view(write: &Write<'_>, conversation: ConversationId, from: MessageId)
              WHERE id = conversation_summaries.turn_id), ?2) >= ?2",
         params![conversation, from],
     )?;
-    write.execute(
+    write.run(
         "UPDATE conversations SET hidden_until = 0, shortened_until = 0
          WHERE id = ?1 AND max(hidden_until, shortened_until) >= ?2",
         params![conversation, from],
-    )?;
-    Ok(())
+    )
 }
 
 /// Deletes the messages of a turn, and what its model and tools did.
@@ -365,13 +348,12 @@ fn delete_version(
     while let Some(version) = doomed.pop() {
         // A message that follows may have versions of its own, which are hidden with
         // themselves.
-        let others = rows(
+        let others: Vec<MessageId> = values(
             write.connection,
             "SELECT o.id FROM messages m INDEXED BY messages_hidden
              CROSS JOIN messages o INDEXED BY messages_by_version ON o.version_of = m.version_of
              WHERE m.hidden_with = ?1 AND m.version_of <> ?2 AND o.hidden_with = o.id",
             params![version, root],
-            |row| row.get::<_, MessageId>(0),
         )?;
         doomed.extend(others);
         let is_of_others = exists(
@@ -384,13 +366,12 @@ fn delete_version(
         if is_of_others {
             conversations::check_change(write, viewer, conversation)?;
         }
-        turns.extend(rows(
+        turns.extend(values::<TurnId>(
             write.connection,
             "DELETE FROM turns WHERE id IN (
                  SELECT turn_id FROM messages INDEXED BY messages_hidden WHERE hidden_with = ?)
              RETURNING id",
             params![version],
-            |row| row.get::<_, TurnId>(0),
         )?);
         write.execute(
             "DELETE FROM messages WHERE hidden_with = ?",

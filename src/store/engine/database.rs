@@ -5,17 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rusqlite::{Connection, params};
-
 use crate::engine::commit::{Version, WriterMeter};
 #[cfg(any(test, feature = "testing"))]
 use crate::engine::commit_gate::{CommitGate, CommitHooks, Statements};
-use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
 use crate::engine::readers::Readers;
-use crate::engine::schema::{self, OpenError};
+use crate::engine::schema::{self, Cause, OpenError};
 use crate::engine::writer::Writer;
 use crate::home::memory_index::MemoryIndex;
 use crate::keep::backup;
@@ -61,7 +57,7 @@ impl Store {
         let readers = Arc::new(Readers::new(path.to_owned()));
         let ids = Sequence::after(last);
         let writer = Writer::start(connection, Arc::clone(&readers), ids, clock.clone())
-            .map_err(|error| OpenError::thread(path, error))?;
+            .map_err(|error| OpenError::new(path, Cause::Thread(error)))?;
         Ok(Store {
             inner: Arc::new(Inner {
                 readers,
@@ -141,34 +137,6 @@ impl Store {
         }
     }
 
-    /// A value of the `meta` table.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn meta(&self, key: &str) -> Result<Provisional<Option<String>>> {
-        let key = key.to_owned();
-        self.look(move |connection| {
-            let sql = "SELECT value FROM meta WHERE key = ?";
-            value(connection, sql, params![key])
-        })
-    }
-
-    /// Sets a value of the `meta` table, durably.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
-    pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
-        let (key, value) = (key.to_owned(), value.to_owned());
-        self.write(move |write| {
-            write.execute(
-                "INSERT INTO meta (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = ?2",
-                params![key, value],
-            )?;
-            Ok(())
-        })
-    }
-
     /// Tells whether anything was committed since it was asked for before, here or by
     /// another process.
     ///
@@ -178,35 +146,6 @@ impl Store {
         // The writer looks for the commits of other processes before each job.
         self.look(|_| Ok(()))?;
         Ok(self.inner.writer.version())
-    }
-
-    /// Runs statements on a reader.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.durable_read(work).map(Durable::into_inner)
-    }
-
-    /// The same for what has an effect outside.
-    pub(crate) fn durable_read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
-    ) -> Result<Durable<T>> {
-        Durable::read(&self.inner.readers, work)
-    }
-
-    /// Runs statements on the writer and returns once they are committed.
-    pub(crate) fn write<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Result<T> {
-        self.durable_write(work).map(Durable::into_inner)
-    }
-
-    /// The same for what has an effect outside.
-    pub(crate) fn durable_write<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Result<Durable<T>> {
-        Durable::write(&self.inner.writer, work)
     }
 
     /// Runs what hides or deletes messages, and returns once that is committed. Turns that
@@ -221,24 +160,6 @@ impl Store {
     /// Whether what a turn would read of the past may not be committed yet.
     pub(crate) fn is_rearranging(&self) -> bool {
         self.inner.rearrangements.load(Ordering::SeqCst) > 0
-    }
-
-    /// Runs statements that only read on the writer's connection, without a transaction: an
-    /// idle server has no other connection. They see what is not committed yet.
-    pub(crate) fn look<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
-    ) -> Result<Provisional<T>> {
-        Provisional::look(&self.inner.writer, work)
-    }
-
-    /// Runs statements on the writer and returns before their commit, which
-    /// follows within 5 ms. What they read may not be committed yet either.
-    pub(crate) fn deferred_write<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Result<Provisional<T>> {
-        Provisional::write(&self.inner.writer, work)
     }
 
     /// Queues statements for the writer without waiting. A failure is logged.

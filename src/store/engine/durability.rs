@@ -10,10 +10,10 @@ use std::ops::Deref;
 
 use rusqlite::Connection;
 
+use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::{Acknowledge, Write};
-use crate::engine::readers::{Lent, Readers};
-use crate::engine::writer::Writer;
+use crate::engine::readers::Lent;
 use base::error::Result;
 
 /// A value that is on disk: a crash or a power cut does not take it back.
@@ -53,14 +53,6 @@ use base::error::Result;
 pub struct Durable<T>(T);
 
 impl<T> Durable<T> {
-    /// Runs statements on a reader, which sees only what is committed.
-    pub(crate) fn read(
-        readers: &Readers,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
-    ) -> Result<Durable<T>> {
-        readers.read(work).map(Durable)
-    }
-
     /// Runs statements on a reader that has been lent.
     pub(crate) fn seen(
         lent: &Lent<'_>,
@@ -102,16 +94,6 @@ impl<T> Durable<T> {
     }
 }
 
-impl<T: Send + 'static> Durable<T> {
-    /// Runs statements on the writer and returns once they are committed.
-    pub(crate) fn write(
-        writer: &Writer,
-        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Result<Durable<T>> {
-        writer.call(Acknowledge::AfterCommit, work).map(Durable)
-    }
-}
-
 impl<T> Durable<Option<T>> {
     /// The value, if there is one.
     pub fn transpose(self) -> Option<Durable<T>> {
@@ -135,27 +117,6 @@ impl<T> Deref for Durable<T> {
 #[derive(Clone, Debug)]
 pub struct Provisional<T>(T);
 
-impl<T: Send + 'static> Provisional<T> {
-    /// Runs statements on the writer and returns before their commit.
-    pub(crate) fn write(
-        writer: &Writer,
-        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Result<Provisional<T>> {
-        writer.call(Acknowledge::AfterRun, work).map(Provisional)
-    }
-
-    /// Runs statements that only read on the writer's connection.
-    pub(crate) fn look(
-        writer: &Writer,
-        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
-    ) -> Result<Provisional<T>> {
-        let work = |write: &Write<'_>| work(write.connection);
-        writer
-            .call(Acknowledge::WithoutCommit, work)
-            .map(Provisional)
-    }
-}
-
 impl<T> Provisional<T> {
     /// The value, for work inside the process that a failed commit may undo.
     pub fn uncommitted(self) -> T {
@@ -166,5 +127,57 @@ impl<T> Provisional<T> {
 impl<T> From<Durable<T>> for Provisional<T> {
     fn from(durable: Durable<T>) -> Provisional<T> {
         Provisional(durable.0)
+    }
+}
+
+impl Store {
+    /// Runs statements on a reader, which sees only what is committed.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        self.inner.readers.read(work)
+    }
+
+    /// The same for what has an effect outside.
+    pub(crate) fn durable_read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Result<Durable<T>> {
+        self.read(work).map(Durable)
+    }
+
+    /// Runs statements on the writer and returns once they are committed.
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner.writer.call(Acknowledge::AfterCommit, work)
+    }
+
+    /// The same for what has an effect outside.
+    pub(crate) fn durable_write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<Durable<T>> {
+        self.write(work).map(Durable)
+    }
+
+    /// Runs statements on the writer and returns before their commit, which
+    /// follows within 5 ms. What they read may not be committed yet either.
+    pub(crate) fn deferred_write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<Provisional<T>> {
+        let ran = self.inner.writer.call(Acknowledge::AfterRun, work);
+        ran.map(Provisional)
+    }
+
+    /// Runs statements that only read on the writer's connection, without a transaction: an
+    /// idle server has no other connection. They see what is not committed yet.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<Provisional<T>> {
+        let work = |write: &Write<'_>| work(write.connection);
+        let seen = self.inner.writer.call(Acknowledge::WithoutCommit, work);
+        seen.map(Provisional)
     }
 }

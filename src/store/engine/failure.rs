@@ -114,14 +114,15 @@ fn detail(error: &rusqlite::Error) -> String {
 
 /// The error of a write that is not tried, because the last one failed.
 pub(crate) fn unwritable() -> Error {
-    Error::worded(Code::ServerError, "error.database.unwritable", &[])
-        .with_status(503)
-        .with_retry_after(RETRY_SECONDS)
+    unavailable("error.database.unwritable")
 }
 
 /// The error of every call after `Store::close`.
 pub(crate) fn closed() -> Error {
-    Error::worded(Code::ServerError, "error.database.closed", &[])
-        .with_status(503)
-        .with_retry_after(RETRY_SECONDS)
+    unavailable("error.database.closed")
+}
+
+fn unavailable(key: &'static str) -> Error {
+    let error = Error::worded(Code::ServerError, key, &[]);
+    error.with_status(503).with_retry_after(RETRY_SECONDS)
 }

@@ -51,6 +51,11 @@ impl Write<'_> {
     pub fn execute(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<usize> {
         Ok(self.prepare(sql)?.execute(parameters)?)
     }
+
+    /// The same, however many rows it changes.
+    pub fn run(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<()> {
+        self.execute(sql, parameters).map(drop)
+    }
 }
 
 /// Counts a commit that may have changed what models were shown before.

@@ -11,6 +11,7 @@ pub(crate) mod durability;
 pub(crate) mod failure;
 pub(crate) mod integrity;
 pub(crate) mod job;
+pub(crate) mod meta;
 pub(crate) mod query;
 pub(crate) mod readers;
 pub(crate) mod schema;

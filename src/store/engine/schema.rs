@@ -197,14 +197,6 @@ impl OpenError {
             Cause::NotADatabase | Cause::Damaged(_) | Cause::Inconsistent(_)
         )
     }
-
-    /// The writer thread could not be started.
-    pub(crate) fn thread(path: &Path, error: io::Error) -> OpenError {
-        OpenError {
-            path: path.to_owned(),
-            cause: Cause::Thread(error),
-        }
-    }
 }
 
 impl From<rusqlite::Error> for Cause {
@@ -289,13 +281,8 @@ pub(crate) const fn newest() -> usize {
 
 /// Checks that an open file is ours and has a known schema.
 pub(crate) fn check(path: &Path, connection: &Connection) -> Result<(), OpenError> {
-    match schema_of(connection) {
-        Ok(_) => Ok(()),
-        Err(cause) => Err(OpenError {
-            path: path.to_owned(),
-            cause,
-        }),
-    }
+    let schema = schema_of(connection).map(drop);
+    schema.map_err(|cause| OpenError::new(path, cause))
 }
 
 /// Creates the file with mode 0600; SQLite gives its journal the same mode.

@@ -33,12 +33,11 @@ pub(crate) fn begin(
     limits: &UploadLimits,
 ) -> Outcome<()> {
     check_space(write, bytes, limits)?;
-    write.execute(
+    write.run(
         "INSERT INTO attachments (id, name, declared_type, bytes, message_id)
          VALUES (?1, ?2, ?3, 0, ?4)",
         params![id, name::cleaned(name), declared_type, message],
-    )?;
-    Ok(())
+    )
 }
 
 impl AttachmentImport {

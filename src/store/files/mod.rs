@@ -22,6 +22,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
+use crate::engine::meta;
 use crate::engine::query::{self, not_found, row, rows, value};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer};
@@ -66,13 +67,7 @@ impl Snapshot<'_> {
     ) -> Result<(Attachment, Vec<u8>)> {
         let (connection, sight) = self.parts();
         let attachment = find(connection, sight, &self.viewer, id)?;
-        let expected = attachment.bytes.saturating_sub(start).min(most as u64);
-        let part = part(connection, id, start, most)?;
-        match part.len() as u64 == expected {
-            true => Ok((attachment, part)),
-            // It was deleted between the two statements.
-            false => Err(not_found("attachment", id).into()),
-        }
+        Ok(with_part(connection, attachment, start, most)?)
     }
 
     /// A file of a message of this conversation, with at most `most` of its first bytes.
@@ -93,13 +88,7 @@ impl Snapshot<'_> {
             attachment_from_row,
         )?;
         let attachment = found.ok_or_else(|| not_found("attachment", id))?;
-        let expected = attachment.bytes.min(most as u64);
-        let part = part(connection, id, 0, most)?;
-        match part.len() as u64 == expected {
-            true => Ok((attachment, part)),
-            // It was deleted between the two statements.
-            false => Err(not_found("attachment", id).into()),
-        }
+        Ok(with_part(connection, attachment, 0, most)?)
     }
 }
 
@@ -236,16 +225,32 @@ fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> O
 }
 
 /// Stores a piece that follows what has arrived.
+/// An attachment with that part of it.
+fn with_part(
+    connection: &Connection,
+    attachment: Attachment,
+    start: u64,
+    most: usize,
+) -> Outcome<(Attachment, Vec<u8>)> {
+    let id = attachment.attachment_id;
+    let part = part(connection, id, start, most)?;
+    let expected = attachment.bytes.saturating_sub(start).min(most as u64);
+    match part.len() as u64 == expected {
+        true => Ok((attachment, part)),
+        // It was deleted between the two statements.
+        false => Err(not_found("attachment", id)),
+    }
+}
+
 fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
     write.execute(
         "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",
         params![id, column(start), data],
     )?;
-    write.execute(
+    write.run(
         "UPDATE attachments SET received = received + ?2 WHERE id = ?1",
         params![id, data.len() as i64],
-    )?;
-    Ok(())
+    )
 }
 
 /// Copies a file for a message, if `earlier` carries it.
@@ -282,11 +287,10 @@ fn copy(
 
 /// Notes that a message has so many more attachments.
 fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE messages SET attachment_count = attachment_count + ?2 WHERE id = ?1",
         params![message, more as i64],
-    )?;
-    Ok(())
+    )
 }
 
 /// A number of bytes as a column has it. None is near the largest.
@@ -343,8 +347,7 @@ pub(crate) fn delete_brought(write: &Write<'_>, id: AttachmentId) -> Outcome<()>
          WHERE id = (SELECT message_id FROM attachments WHERE id = ?)",
         params![id],
     )?;
-    write.execute("DELETE FROM attachments WHERE id = ?", params![id])?;
-    Ok(())
+    write.run("DELETE FROM attachments WHERE id = ?", params![id])
 }
 
 pub(crate) const OF_TURN: &str =
@@ -366,15 +369,15 @@ pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     faults.collect()
 }
 
+/// How many bytes all attachments have.
+pub(crate) fn bytes_stored(connection: &Connection) -> Outcome<u64> {
+    let bytes: Option<i64> = meta::get(connection, "attachment_bytes")?;
+    Ok(bytes.unwrap_or_default().unsigned_abs())
+}
+
 /// Refuses what would need more space than all attachments may have.
 fn check_space(write: &Write<'_>, more: u64, limits: &UploadLimits) -> Outcome<()> {
-    let used: Option<i64> = value(
-        write.connection,
-        "SELECT value FROM meta WHERE key = 'attachment_bytes'",
-        params![],
-    )?;
-    let used = used.unwrap_or_default().unsigned_abs();
-    if used.saturating_add(more) <= limits.total_bytes {
+    if bytes_stored(write.connection)?.saturating_add(more) <= limits.total_bytes {
         return Ok(());
     }
     let most = limits.total_bytes.to_string();

@@ -202,11 +202,10 @@ impl Store {
     /// Deletes an upload that will not be finished.
     pub fn discard_upload(&self, id: AttachmentId) {
         self.post(move |write| {
-            write.execute(
+            write.run(
                 "DELETE FROM attachments WHERE id = ? AND media_type IS NULL",
                 params![id],
-            )?;
-            Ok(())
+            )
         });
     }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::chat::steps::{FORGOTTEN, Step, ToolCall, of_turn, replace};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
+use crate::engine::meta;
 use crate::engine::query::{rows, value, values};
 use crate::sight::snapshot::Snapshot;
 use base::error::Result;
@@ -34,9 +35,7 @@ impl Snapshot<'_> {
 
 /// How many memories were forgotten so far.
 pub(crate) fn count(connection: &Connection) -> Outcome<i64> {
-    let sql = "SELECT value FROM meta WHERE key = ?";
-    let count = value(connection, sql, params![COUNT_KEY])?;
-    Ok(count.unwrap_or_default())
+    Ok(meta::get(connection, COUNT_KEY)?.unwrap_or_default())
 }
 
 /// Deletes a memory, and removes it from what tools were told of it and told the model. A
@@ -51,20 +50,13 @@ pub(crate) fn forget(write: &Write<'_>, id: MemoryId) -> Outcome<()> {
         return Ok(());
     };
     let told: Vec<(TurnId, ConversationId, i64)> =
-        rows(write.connection, TOLD, params![id], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+        rows(write.connection, TOLD, params![id], |row| row.try_into())?;
     for (turn, conversation, ended) in told {
         remove_from_turn(write, turn, id, &content)?;
         remove_summary(write, conversation, ended)?;
     }
     write.execute("DELETE FROM memories WHERE id = ?", params![id])?;
-    write.execute(
-        "INSERT INTO meta (key, value) VALUES (?1, 1)
-         ON CONFLICT (key) DO UPDATE SET value = value + 1",
-        params![COUNT_KEY],
-    )?;
-    Ok(())
+    meta::set(write, COUNT_KEY, &(count(write.connection)? + 1))
 }
 
 /// Deletes the memories whose ids this selects for a person.

@@ -19,7 +19,7 @@ use crate::home::recall::Choice;
 use crate::home::vector::Vector;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
+use crate::sight::viewer::{Belongs, Sight, Viewer, select_seen};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MemoryId, TurnId, UserId};
@@ -277,8 +277,7 @@ impl Snapshot<'_> {
     /// `not_found`; `server_error` when the database cannot be read.
     pub fn memory(&self, id: MemoryId) -> Result<Memory> {
         let (connection, sight) = self.parts();
-        let mut found = load(connection, sight, vec![id])?;
-        Ok(found.remove(0))
+        Ok(find(connection, sight, id)?.0)
     }
 
     /// All memories, newest first, at most 1,000.
@@ -325,12 +324,10 @@ impl Store {
         self.write(move |write| {
             let connection = write.connection;
             let sight = viewer.sight(connection)?;
-            let (old, thing) = match find_to_replace(connection, &sight, &replaced)? {
-                Some(id) => sight.find(connection, "memory", MEMORY, id, |row| {
-                    from_row(connection, &mut sight.directory(), row)
-                })?,
-                None => return Err(not_found("memory", replaced)),
+            let Some(id) = find_to_replace(connection, &sight, &replaced)? else {
+                return Err(not_found("memory", replaced));
             };
+            let (old, thing) = find(connection, &sight, id)?;
             sight.check_delete(connection, "memory", &thing)?;
             if let Some(turn) = new.told_in {
                 // Its call may have the text.
@@ -400,13 +397,13 @@ fn used_or_new(
 
 /// The memories with these ids, in this order.
 fn load(connection: &Connection, sight: &Sight, ids: Vec<MemoryId>) -> Outcome<Vec<Memory>> {
-    let found = ids.into_iter().map(|id| {
-        let found = sight.find(connection, "memory", MEMORY, id, |row| {
-            from_row(connection, &mut sight.directory(), row)
-        });
-        found.map(|(memory, _)| memory)
-    });
-    found.collect()
+    let found = ids.into_iter().map(|id| find(connection, sight, id));
+    found.map(|found| Ok(found?.0)).collect()
+}
+
+fn find(connection: &Connection, sight: &Sight, id: MemoryId) -> Outcome<(Memory, Belongs)> {
+    let from_row = |row: &Row<'_>| from_row(connection, &mut sight.directory(), row);
+    sight.find(connection, "memory", MEMORY, id, from_row)
 }
 
 /// Stores a memory, or finds the same one. Unless it is for the household, those of the
@@ -534,23 +531,11 @@ const MOST_USED: &str = "SELECT memory_id FROM \
      (SELECT memory_id, position FROM shown_memories ORDER BY turn_id DESC LIMIT ?1) \
      WHERE position < ?2 GROUP BY memory_id ORDER BY count(*) DESC, memory_id DESC";
 
-const OF_AUDIENCE: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", m.* FROM memories m WHERE audience_id = ?1"
-);
+const OF_AUDIENCE: &str = select_seen!("m", "m.* FROM memories m WHERE audience_id = ?1");
 
-const MEMORIES: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", m.* FROM memories m ORDER BY id DESC"
-);
+const MEMORIES: &str = select_seen!("m", "m.* FROM memories m ORDER BY id DESC");
 
-const MEMORY: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", m.* FROM memories m WHERE id = ?"
-);
+const MEMORY: &str = select_seen!("m", "m.* FROM memories m WHERE id = ?");
 
 /// Of a row that begins with the [`seen_columns`].
 pub(crate) fn from_row(

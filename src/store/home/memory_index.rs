@@ -8,7 +8,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::query::{each_row, length, row};
 use crate::home::recall::{Choice, Vocabulary, outdated, outdates, rank};
 use crate::home::vector::{Vector, nearest};
-use crate::sight::viewer::{Belongs, Sight, seen_columns};
+use crate::sight::viewer::{Belongs, Sight, select_seen};
 use base::ids::MemoryId;
 use base::sync::{Mutex, MutexGuard, lock};
 
@@ -230,9 +230,8 @@ impl Indexed {
 const STATE: &str =
     "SELECT count(*), count(owner_id), count(search_words), ifnull(max(id), 0) FROM memories";
 
-const NEWER: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", id, content, search_words, is_outside \
+const NEWER: &str = select_seen!(
+    "m",
+    "id, content, search_words, is_outside \
      FROM memories m WHERE id > ?1 ORDER BY id DESC LIMIT ?2"
 );

@@ -4,6 +4,7 @@ pub(crate) mod calendar_events;
 pub(crate) mod calendar_reading;
 pub(crate) mod calendars;
 pub(crate) mod forgetting;
+pub(crate) mod imported;
 pub(crate) mod lists;
 pub(crate) mod memories;
 pub(crate) mod memory_index;

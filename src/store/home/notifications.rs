@@ -12,7 +12,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query;
 use crate::engine::query::{from_row, value, words};
-use crate::keep::clock_step::NOTE_ATTEMPT;
+use crate::keep::clock_step::note_attempt;
 use crate::out::deliveries::Attempt;
 use crate::people::push_subscriptions::{self, PUSH, PushSubscription};
 use crate::people::senders::{self, TELEGRAM};
@@ -188,7 +188,7 @@ impl Store {
                     params![id, write.now],
                 )?,
                 Attempt::Retry { next_at, .. } => {
-                    write.execute(NOTE_ATTEMPT, params![write.now])?;
+                    note_attempt(write)?;
                     write.execute(
                         "UPDATE notifications
                          SET attempts = attempts + 1, next_at = ?2 WHERE id = ?1",
@@ -207,8 +207,7 @@ impl Store {
     pub fn continue_notification(&self, id: NotificationId, rest: String) -> Result<()> {
         self.write(move |write| {
             let set = "UPDATE notifications SET content = ?2 WHERE id = ?1";
-            write.execute(set, params![id, rest])?;
-            Ok(())
+            write.run(set, params![id, rest])
         })
     }
 
@@ -230,12 +229,11 @@ impl Store {
             let set = "UPDATE users SET quiet_hours = ?2 WHERE id = ?1";
             write.execute(set, params![person, hours])?;
             // What waits for the end of the earlier ones is looked at again.
-            write.execute(
+            write.run(
                 "UPDATE notifications SET next_at = ?2
                  WHERE user_id = ?1 AND finished_at IS NULL AND attempts = 0 AND next_at > ?2",
                 params![person, write.now],
-            )?;
-            Ok(())
+            )
         })
     }
 
@@ -245,11 +243,10 @@ impl Store {
     /// `server_error` when the database cannot be written.
     pub fn put_off_notification(&self, id: NotificationId, until: Timestamp) -> Result<()> {
         self.write(move |write| {
-            write.execute(
+            write.run(
                 "UPDATE notifications SET next_at = ?2 WHERE id = ?1",
                 params![id, until],
-            )?;
-            Ok(())
+            )
         })
     }
 }

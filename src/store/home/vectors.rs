@@ -6,7 +6,8 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows, value};
+use crate::engine::meta;
+use crate::engine::query::{rows, value};
 use crate::home::vector::Vector;
 use base::error::Result;
 use base::ids::MemoryId;
@@ -29,10 +30,10 @@ impl Store {
         self.write(move |write| {
             if !is_of_model(write.connection, MODEL_KEY, &model)? {
                 write.execute("DELETE FROM memory_vectors", params![])?;
-                set_model(write, MODEL_KEY, &model)?;
+                meta::set(write, MODEL_KEY, &model)?;
             }
             rows(write.connection, WITHOUT, params![most as i64], |row| {
-                Ok((row.get(0)?, row.get(1)?))
+                row.try_into()
             })
         })
     }
@@ -58,24 +59,15 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn newest_memory(&self) -> Result<Provisional<Option<MemoryId>>> {
         self.look(|connection| {
-            let sql = "SELECT max(id) FROM memories";
-            Ok(row(connection, sql, params![], |row| row.get(0))?.flatten())
+            Ok(value(connection, "SELECT max(id) FROM memories", params![])?.flatten())
         })
     }
 }
 
 /// Whether the vectors of this key are of this model.
 pub(crate) fn is_of_model(connection: &Connection, key: &str, model: &str) -> Outcome<bool> {
-    let sql = "SELECT value FROM meta WHERE key = ?";
-    let known: Option<String> = value(connection, sql, params![key])?;
+    let known: Option<String> = meta::get(connection, key)?;
     Ok(known.as_deref() == Some(model))
-}
-
-/// Notes of which model they are.
-pub(crate) fn set_model(write: &Write<'_>, key: &str, model: &str) -> Outcome<()> {
-    let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
-    write.execute(sql, params![key, model])?;
-    Ok(())
 }
 
 fn keep(write: &Write<'_>, vectors: Vec<(MemoryId, Vector)>) -> Outcome<()> {

@@ -9,7 +9,7 @@ use rusqlite::params;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
+use crate::engine::meta;
 use base::clock::Timestamp;
 use base::error::Result;
 
@@ -51,9 +51,10 @@ const AHEAD: [&str; 4] = [
 /// clock was never earlier while it was right.
 const LAST_ATTEMPT: &str = "last_attempt";
 
-/// Notes the time `?1` of an attempt.
-pub(crate) const NOTE_ATTEMPT: &str = "INSERT INTO meta (key, value) VALUES ('last_attempt', ?1)
-     ON CONFLICT (key) DO UPDATE SET value = ?1";
+/// Notes that an attempt is made now.
+pub(crate) fn note_attempt(write: &Write<'_>) -> Outcome<()> {
+    meta::set(write, LAST_ATTEMPT, &write.now)
+}
 
 impl Store {
     /// Moves the clock by `step` milliseconds, and with it everything that waits, in
@@ -96,11 +97,7 @@ impl Store {
 /// any more. And if the clock is behind the last attempt, the others wait as long
 /// as after that: a Raspberry Pi has no battery clock.
 pub(crate) fn release_deliveries(write: &Write<'_>) -> Outcome<()> {
-    let last: Option<Timestamp> = value(
-        write.connection,
-        "SELECT value FROM meta WHERE key = ?",
-        params![LAST_ATTEMPT],
-    )?;
+    let last: Option<Timestamp> = meta::get(write.connection, LAST_ATTEMPT)?;
     let behind = last.map_or(0, |last| last.since(write.now).as_millis() as i64);
     write.execute(
         "UPDATE deliveries INDEXED BY deliveries_by_state
@@ -116,7 +113,7 @@ pub(crate) fn release_deliveries(write: &Write<'_>) -> Outcome<()> {
             params![behind],
         )?;
         // Not subtracted again at the next start.
-        write.execute(NOTE_ATTEMPT, params![write.now])?;
+        note_attempt(write)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::chat::conversation_list::OF_ACCOUNT;
 use crate::chat::turns::{TurnState, UNFINISHED_BY_STATE, UNFINISHED_STATES};
 use crate::engine::failure::Outcome;
 use crate::engine::query::{row, rows};
+use crate::files;
 use crate::keep::usage::{self, Usage};
 use crate::out::deliveries::{DeliveryState, UNDELIVERED_BY_STATE, UNDELIVERED_STATES};
 use crate::sight::snapshot::Snapshot;
@@ -74,9 +75,8 @@ impl Snapshot<'_> {
                 tally(connection, sight, UNDELIVERED_STATES)?,
             ),
         };
-        let attachment_bytes = "SELECT value FROM meta WHERE key = 'attachment_bytes'";
         Ok(Counts {
-            attachment_bytes: count(attachment_bytes, params![])?,
+            attachment_bytes: files::bytes_stored(connection)?,
             conversations,
             turns,
             deliveries,

@@ -84,10 +84,9 @@ pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<O
 
 /// Stores that this key began this turn.
 pub(crate) fn note(write: &Write<'_>, key: &IdempotencyKey, turn: TurnId) -> Outcome<()> {
-    write.execute(
+    write.run(
         "INSERT OR REPLACE INTO idempotency (scope, key, request, turn_id, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![key.scope, key.key, key.request, turn, write.now],
-    )?;
-    Ok(())
+    )
 }

@@ -52,24 +52,21 @@ pub enum Purpose {
     Embedding,
 }
 
+base::words! { Purpose {
+    Reply: "reply",
+    Routine: "routine",
+    Title: "title",
+    Summary: "summary",
+    Program: "program",
+    Embedding: "embedding",
+} }
+
 impl Purpose {
     /// What turns of this channel are for.
     pub fn of_channel(channel: &str) -> Purpose {
         match channel == SCHEDULE_CHANNEL {
             true => Purpose::Routine,
             false => Purpose::Reply,
-        }
-    }
-
-    /// The word for it, in the database and for people.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Purpose::Reply => "reply",
-            Purpose::Routine => "routine",
-            Purpose::Title => "title",
-            Purpose::Summary => "summary",
-            Purpose::Program => "program",
-            Purpose::Embedding => "embedding",
         }
     }
 
@@ -152,18 +149,7 @@ impl Store {
     /// Adds what a person used beside turns. Does not wait, as [`Store::note_usage`].
     pub fn note_usage_of(&self, user: UserId, usage: Usage, model: &str, purpose: Purpose) {
         let model = model.to_owned();
-        self.post(move |write| {
-            add_to_day(write, Some(user), usage, (&model, purpose), 0)?;
-            let [input, output, cached] = numbers(usage);
-            write.execute(
-                "INSERT INTO usage_by_person (user_id, day, input, output, cached)
-                 SELECT id, ?2, ?3, ?4, ?5 FROM users WHERE id = ?1
-                 ON CONFLICT (user_id, day) DO UPDATE
-                 SET input = input + ?3, output = output + ?4, cached = cached + ?5",
-                params![user, day_of(write.now), input, output, cached],
-            )?;
-            Ok(())
-        });
+        self.post(move |write| add_to_day(write, Some(user), usage, (&model, purpose), 0));
     }
 
     /// Usage by model and `period`, newest first, at most `limit` rows.
@@ -275,7 +261,13 @@ fn add_to_day(
             ended
         ],
     )?;
-    Ok(())
+    write.run(
+        "INSERT INTO usage_by_person (user_id, day, input, output, cached)
+         SELECT id, ?2, ?3, ?4, ?5 FROM users WHERE id = ?1
+         ON CONFLICT (user_id, day) DO UPDATE
+         SET input = input + ?3, output = output + ?4, cached = cached + ?5",
+        params![user, day_of(write.now), input, output, cached],
+    )
 }
 
 /// Adds to the usage of a turn, of its person, and of the day, and counts `ended` turns.
@@ -296,16 +288,7 @@ pub(crate) fn add(
     )?;
     let sql = "SELECT user_id FROM turns WHERE id = ?";
     let user = value::<Option<UserId>>(write.connection, sql, params![id])?;
-    add_to_day(write, user.flatten(), usage, (model, purpose), ended)?;
-    write.execute(
-        "INSERT INTO usage_by_person (user_id, day, input, output, cached)
-         SELECT u.id, ?2, ?3, ?4, ?5
-         FROM turns t CROSS JOIN users u ON u.id = t.user_id WHERE t.id = ?1
-         ON CONFLICT (user_id, day) DO UPDATE
-         SET input = input + ?3, output = output + ?4, cached = cached + ?5",
-        params![id, day_of(write.now), input, output, cached],
-    )?;
-    Ok(())
+    add_to_day(write, user.flatten(), usage, (model, purpose), ended)
 }
 
 /// The day (UTC) of a time, as 2026-11-21.

@@ -12,10 +12,10 @@ use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{self, from_row, value, words};
-use crate::keep::clock_step::NOTE_ATTEMPT;
+use crate::keep::clock_step::note_attempt;
 use crate::sight::audience::{self, Readers};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Sight, Viewer, seen_columns};
+use crate::sight::viewer::{Sight, Viewer, select_seen};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
@@ -235,29 +235,23 @@ macro_rules! delivery_columns {
     };
 }
 
-pub(crate) const DELIVERIES_OF_STATE: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", ",
+pub(crate) const DELIVERIES_OF_STATE: &str = select_seen!(
+    "c",
     delivery_columns!(),
     "FROM deliveries d INDEXED BY deliveries_by_state \
      CROSS JOIN conversations c ON c.id = d.conversation_id \
      WHERE d.state = ?1 ORDER BY d.id DESC"
 );
 
-const DELIVERIES: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", ",
+const DELIVERIES: &str = select_seen!(
+    "c",
     delivery_columns!(),
     "FROM deliveries d CROSS JOIN conversations c ON c.id = d.conversation_id \
      ORDER BY d.id DESC"
 );
 
-const SEEN_DELIVERY: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", ",
+const SEEN_DELIVERY: &str = select_seen!(
+    "c",
     delivery_columns!(),
     "FROM deliveries d CROSS JOIN conversations c ON c.id = d.conversation_id \
      WHERE d.id = ?"
@@ -269,10 +263,9 @@ const DELIVERY: &str = concat!(
     "FROM deliveries d WHERE d.id = ?"
 );
 
-pub(crate) const UNDELIVERED_STATES: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", d.state FROM deliveries d INDEXED BY deliveries_by_state \
+pub(crate) const UNDELIVERED_STATES: &str = select_seen!(
+    "c",
+    "d.state FROM deliveries d INDEXED BY deliveries_by_state \
      CROSS JOIN conversations c ON c.id = d.conversation_id \
      WHERE d.state IN ('pending', 'held', 'dead')"
 );
@@ -359,7 +352,7 @@ pub(crate) fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Out
             params![id, write.now],
         )?,
         Attempt::Retry { error, next_at } => {
-            write.execute(NOTE_ATTEMPT, params![write.now])?;
+            note_attempt(write)?;
             write.execute(
                 "UPDATE deliveries
                  SET attempts = attempts + 1, last_error = ?2, next_at = ?3 WHERE id = ?1",

@@ -66,7 +66,7 @@ pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
         )
         .map_err(failed)?,
         guests: all(&connection, BLIND_GUESTS, |row| row.get(0)).map_err(failed)?,
-        tokens: tokens::of_programs(&connection).map_err(failed)?,
+        tokens: tokens::list(&connection, false, None).map_err(failed)?,
         schedules: all(
             &connection,
             "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id

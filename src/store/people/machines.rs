@@ -19,13 +19,12 @@ impl Store {
     ) -> Result<()> {
         let (id, name, public_key) = (id.clone(), name.to_owned(), *public_key);
         self.write(move |write| {
-            write.execute(
+            write.run(
                 "INSERT INTO machines (id, name, public_key, registered_at)
                  VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (id) DO UPDATE SET name = ?2",
                 params![id.as_str(), name, public_key, write.now],
-            )?;
-            Ok(())
+            )
         })
     }
 }

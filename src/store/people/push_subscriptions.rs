@@ -66,8 +66,7 @@ impl Store {
     /// `server_error` when the database cannot be written.
     pub fn push_subscription_gone(&self, id: PushId) -> Result<()> {
         self.write(move |write| {
-            write.execute("DELETE FROM push_subscriptions WHERE id = ?", params![id])?;
-            Ok(())
+            write.run("DELETE FROM push_subscriptions WHERE id = ?", params![id])
         })
     }
 
@@ -136,13 +135,12 @@ fn insert(
             write.now
         ],
     )?;
-    write.execute(
+    write.run(
         "DELETE FROM push_subscriptions WHERE id IN (
              SELECT id FROM push_subscriptions WHERE user_id = ?1
              ORDER BY id DESC LIMIT -1 OFFSET ?2)",
         params![user_id, PUSH_SUBSCRIPTIONS as i64],
-    )?;
-    Ok(())
+    )
 }
 
 /// The browsers of a person that are to be told.

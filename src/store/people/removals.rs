@@ -8,7 +8,8 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{value, values};
+use crate::engine::meta;
+use crate::engine::query::values;
 use crate::sight::audience::{self, AUDIENCES_OF, Readers};
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, UserId};
@@ -38,10 +39,7 @@ impl Store {
     /// `server_error` when the database cannot be written.
     pub fn name_forgotten(&self, name: &str) -> Result<()> {
         let key = removal_key(name);
-        self.write(move |write| {
-            write.execute("DELETE FROM meta WHERE key = ?", params![key])?;
-            Ok(())
-        })
+        self.write(move |write| meta::remove(write, &key))
     }
 }
 
@@ -96,12 +94,7 @@ pub(crate) fn hand_over(
 
 /// Notes that a person of this name was removed.
 pub(crate) fn note(write: &Write<'_>, name: &str) -> Outcome<()> {
-    write.execute(
-        "INSERT INTO meta (key, value) VALUES (?1, ?2)
-         ON CONFLICT (key) DO UPDATE SET value = ?2",
-        params![removal_key(name), name],
-    )?;
-    Ok(())
+    meta::set(write, &removal_key(name), &name)
 }
 
 /// Checks that the configuration says nothing about an earlier person of this name.
@@ -109,11 +102,7 @@ pub(crate) fn note(write: &Write<'_>, name: &str) -> Outcome<()> {
 /// # Errors
 /// `invalid_request`.
 pub(crate) fn check_forgotten(write: &Write<'_>, name: &str) -> Outcome<()> {
-    let removed: Option<String> = value(
-        write.connection,
-        "SELECT value FROM meta WHERE key = ?",
-        params![removal_key(name)],
-    )?;
+    let removed: Option<String> = meta::get(write.connection, &removal_key(name))?;
     match removed {
         None => Ok(()),
         Some(removed) => Err(Error::invalid_request(format!(

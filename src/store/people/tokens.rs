@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{check_changed, exists, find, from_row, row, rows};
+use crate::engine::query::{check_changed, exists, find, from_row, row};
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -199,13 +199,12 @@ impl Store {
                 "INSERT OR REPLACE INTO sign_ins (user_id, place, at) VALUES (?1, ?2, ?3)",
                 params![user_id, place, write.now],
             )?;
-            write.execute(
+            write.run(
                 "DELETE FROM sign_ins WHERE user_id = ?1 AND place IN (
                      SELECT place FROM sign_ins WHERE user_id = ?1
                      ORDER BY place = ?2 DESC, at DESC LIMIT -1 OFFSET ?3)",
                 params![user_id, place, PLACES as i64],
-            )?;
-            Ok(())
+            )
         })
     }
 
@@ -293,14 +292,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn tokens(&self, sessions: bool) -> Result<Vec<Token>> {
-        self.read(|connection| {
-            rows(
-                connection,
-                LIST_TOKENS,
-                params![sessions, SESSION, MOST, None::<UserId>],
-                from_row,
-            )
-        })
+        self.read(|connection| Ok(list(connection, sessions, None)?))
     }
 
     /// The tokens and sessions of one person, and the tokens that speak for them, newest first,
@@ -309,14 +301,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn tokens_of(&self, id: UserId) -> Result<Vec<Token>> {
-        self.read(|connection| {
-            rows(
-                connection,
-                LIST_TOKENS,
-                params![true, SESSION, MOST, id],
-                from_row,
-            )
-        })
+        self.read(|connection| Ok(list(connection, true, Some(id))?))
     }
 
     /// Deletes a token or session of this person, or ends that one of somebody else speaks for
@@ -417,10 +402,14 @@ fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
 
 const NAME: &str = "SELECT name FROM users WHERE id = ?";
 
-/// The API tokens, newest first, at most 10,000, of a database that is only looked at.
-pub(crate) fn of_programs(connection: &Connection) -> rusqlite::Result<Vec<Token>> {
-    let mut statement = connection.prepare(LIST_TOKENS)?;
-    let parameters = params![false, SESSION, MOST, None::<UserId>];
+/// The API tokens, newest first, at most 10,000, and the sessions, of everybody or of one person.
+pub(crate) fn list(
+    connection: &Connection,
+    sessions: bool,
+    of: Option<UserId>,
+) -> rusqlite::Result<Vec<Token>> {
+    let mut statement = connection.prepare_cached(LIST_TOKENS)?;
+    let parameters = params![sessions, SESSION, MOST, of];
     statement.query_map(parameters, from_row)?.collect()
 }
 

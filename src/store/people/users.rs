@@ -57,9 +57,7 @@ pub type DisplayNames = BTreeMap<String, String>;
 
 pub(crate) fn display_names(connection: &Connection) -> Outcome<DisplayNames> {
     let sql = "SELECT name, display_name FROM users WHERE display_name IS NOT NULL";
-    let named = rows(connection, sql, params![], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?;
+    let named: Vec<(String, String)> = rows(connection, sql, params![], |row| row.try_into())?;
     Ok(named.into_iter().collect())
 }
 
@@ -216,8 +214,7 @@ impl Store {
     pub fn set_language(&self, person: UserId, language: Option<&'static str>) -> Result<()> {
         self.write(move |write| {
             let set = "UPDATE users SET language = ?2 WHERE id = ?1";
-            write.execute(set, params![person, language])?;
-            Ok(())
+            write.run(set, params![person, language])
         })
     }
 
@@ -234,8 +231,7 @@ impl Store {
         }
         self.write(move |write| {
             let set = "UPDATE users SET last_language = ?2 WHERE id = ?1";
-            write.execute(set, params![person, language])?;
-            Ok(())
+            write.run(set, params![person, language])
         })
     }
 
@@ -534,8 +530,7 @@ pub(crate) fn set_password(
     end_sessions(write, id, changed, kept)?;
     write.execute("DELETE FROM invitations WHERE user_id = ?", params![id])?;
     // Whoever knew the old password may have signed in from there.
-    write.execute("DELETE FROM sign_ins WHERE user_id = ?", params![id])?;
-    Ok(())
+    write.run("DELETE FROM sign_ins WHERE user_id = ?", params![id])
 }
 
 /// Revokes the session tokens of the user whose row was `changed`, but for `kept`.
@@ -546,11 +541,10 @@ fn end_sessions(
     kept: Option<TokenId>,
 ) -> Outcome<()> {
     check_changed(changed, "user", id)?;
-    write.execute(
+    write.run(
         "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2 AND id IS NOT ?3",
         params![id, SESSION, kept],
-    )?;
-    Ok(())
+    )
 }
 
 /// Whether this person is a guest, who causes nothing.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use crate::engine::failure::Outcome;
 use crate::engine::query::{exists, row};
 use crate::sight::audience;
-use crate::sight::viewer::{Belongs, seen_columns};
+use crate::sight::viewer::{Belongs, select_seen};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
 use base::language::Said;
@@ -66,10 +66,9 @@ pub(crate) fn unseen(id: ConversationId) -> Error {
 }
 
 /// A webhook's turn is its account's, whoever its caller says that speaks.
-pub(crate) const ASKED: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", t.user_id, u.role, t.channel LIKE 'webhook:%' AS is_caller FROM turns t \
+pub(crate) const ASKED: &str = select_seen!(
+    "c",
+    "t.user_id, u.role, t.channel LIKE 'webhook:%' AS is_caller FROM turns t \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
      LEFT JOIN users u ON u.id = t.user_id WHERE t.id = ?"
 );

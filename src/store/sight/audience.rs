@@ -1,5 +1,6 @@
 //! Audiences: the sets of people who may see a thing.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -58,6 +59,20 @@ macro_rules! seen_columns {
 }
 
 pub(crate) use seen_columns;
+
+/// A statement that selects the [`seen_columns`] of a table, and then what follows.
+macro_rules! select_seen {
+    ($table:literal, $($rest:tt)+) => {
+        concat!(
+            "SELECT ",
+            crate::sight::viewer::seen_columns!($table),
+            ", ",
+            $($rest)+
+        )
+    };
+}
+
+pub(crate) use select_seen;
 
 /// How many they are.
 pub(crate) const SEEN_COLUMNS: usize = 3;
@@ -164,12 +179,11 @@ pub(crate) fn private(write: &Write<'_>, owner: UserId) -> Outcome<AudienceId> {
 /// Makes sure that no audience with a person who is removed is found by its members
 /// again: another person might get the same id.
 pub(crate) fn retire_those_with(write: &Write<'_>, person: UserId) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE audiences SET members = 'retired ' || id
          WHERE id IN (SELECT audience_id FROM audience_members WHERE user_id = ?)",
         params![person],
-    )?;
-    Ok(())
+    )
 }
 
 /// Those who may see what has this audience.
@@ -236,12 +250,9 @@ pub(crate) struct Directory {
 impl Directory {
     /// A user, if there still is one.
     pub fn user(&mut self, connection: &Connection, id: UserId) -> rusqlite::Result<Option<User>> {
-        if let Some(known) = self.users.get(&id) {
-            return Ok(known.clone());
-        }
-        let user = one(connection, user::FIND, id, user::from_row)?;
-        self.users.insert(id, user.clone());
-        Ok(user)
+        kept(&mut self.users, id, || {
+            one(connection, user::FIND, id, user::from_row)
+        })
     }
 
     /// The audiences of people to which a person belongs, in rising order.
@@ -250,14 +261,10 @@ impl Directory {
         connection: &Connection,
         id: UserId,
     ) -> rusqlite::Result<Vec<AudienceId>> {
-        if let Some(known) = self.audiences.get(&id) {
-            return Ok(known.clone());
-        }
-        let mut statement = connection.prepare_cached(AUDIENCES_OF)?;
-        let found = statement.query_map([id], |row| row.get(0))?;
-        let found: Vec<AudienceId> = found.collect::<rusqlite::Result<_>>()?;
-        self.audiences.insert(id, found.clone());
-        Ok(found)
+        kept(&mut self.audiences, id, || {
+            let mut statement = connection.prepare_cached(AUDIENCES_OF)?;
+            statement.query_map([id], |row| row.get(0))?.collect()
+        })
     }
 
     /// The owner of a conversation and its audience; none if it is not there.
@@ -266,12 +273,9 @@ impl Directory {
         connection: &Connection,
         id: ConversationId,
     ) -> rusqlite::Result<Option<Belongs>> {
-        if let Some(known) = self.conversations.get(&id) {
-            return Ok(known.clone());
-        }
-        let found = one(connection, BELONGS, id, Belongs::from_row)?;
-        self.conversations.insert(id, found.clone());
-        Ok(found)
+        kept(&mut self.conversations, id, || {
+            one(connection, BELONGS, id, Belongs::from_row)
+        })
     }
 
     /// The name of a user; none if there is no owner.
@@ -290,12 +294,7 @@ impl Directory {
         connection: &Connection,
         id: AudienceId,
     ) -> rusqlite::Result<Readers> {
-        if let Some(known) = self.readers.get(&id) {
-            return Ok(known.clone());
-        }
-        let found = readers(connection, id)?;
-        self.readers.insert(id, found.clone());
-        Ok(found)
+        kept(&mut self.readers, id, || readers(connection, id))
     }
 
     /// The audience of a thing of `owner`, as people write it.
@@ -318,6 +317,18 @@ impl Directory {
             false => Audience::People(names),
         })
     }
+}
+
+/// What is known of a key, or else is read now and kept.
+fn kept<K: Copy + Ord, V: Clone>(
+    known: &mut BTreeMap<K, V>,
+    key: K,
+    read: impl FnOnce() -> rusqlite::Result<V>,
+) -> rusqlite::Result<V> {
+    Ok(match known.entry(key) {
+        Entry::Occupied(known) => known.get().clone(),
+        Entry::Vacant(unknown) => unknown.insert(read()?).clone(),
+    })
 }
 
 /// The row of a statement with one parameter.

@@ -8,7 +8,8 @@ use crate::chat::turns::Turn;
 use crate::engine::database::Store;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
-use crate::engine::query::{rows, value, values};
+use crate::engine::meta;
+use crate::engine::query::{rows, values};
 use crate::people::senders;
 use crate::sight::askers;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
@@ -184,7 +185,8 @@ fn set_account_audience(
     let audience_id = intern(write, None, audience, UnknownName::Skip)?;
     let now = audience::readers(write.connection, audience_id)?;
     // Somebody who was removed changes nothing for the others.
-    if let Some(applied) = applied_audience(write, account)?
+    let applied = format!("audience of {account}");
+    if let Some(applied) = meta::get(write.connection, &applied)?
         && (applied == audience_id || audience::readers(write.connection, applied)? == now)
     {
         return Ok(Vec::new());
@@ -225,25 +227,8 @@ fn set_account_audience(
     for (_, reshared) in &changed {
         follow(write, reshared.conversation_id, audience_id)?;
     }
-    write.execute(
-        "INSERT INTO meta (key, value) VALUES (?1, ?2)
-         ON CONFLICT (key) DO UPDATE SET value = ?2",
-        params![audience_key(account), audience_id],
-    )?;
+    meta::set(write, &applied, &audience_id)?;
     Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
-}
-
-/// The audience that [`Store::set_account_audiences`] has given to an account.
-fn applied_audience(write: &Write<'_>, account: &str) -> Outcome<Option<AudienceId>> {
-    value(
-        write.connection,
-        "SELECT value FROM meta WHERE key = ?",
-        params![audience_key(account)],
-    )
-}
-
-fn audience_key(account: &str) -> String {
-    format!("audience of {account}")
 }
 
 /// Gives the schedules of a conversation its new audience. One whose owner does not see

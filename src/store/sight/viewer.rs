@@ -13,7 +13,9 @@ use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::query::{each_row, not_found, row, value};
-pub(crate) use crate::sight::audience::{BELONGS, Belongs, SEEN_COLUMNS, seen_columns};
+pub(crate) use crate::sight::audience::{
+    BELONGS, Belongs, SEEN_COLUMNS, seen_columns, select_seen,
+};
 use crate::sight::audience::{Directory, Readers};
 use base::error::{Code, Error};
 use base::ids::{AudienceId, ConversationId, UserId};

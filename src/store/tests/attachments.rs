@@ -57,6 +57,12 @@ fn content(store: &Store, viewer: &Viewer, id: AttachmentId) -> Vec<u8> {
     }
 }
 
+/// What all kept files take.
+fn kept_bytes(store: &Store) -> u64 {
+    let counts = store.seen(&Viewer::server()).counts().unwrap();
+    counts.attachment_bytes
+}
+
 fn send(store: &Store, user: UserId, target: Target, ids: &[AttachmentId]) -> Result<Begun> {
     let new = NewTurn {
         viewer: viewer(user),
@@ -149,14 +155,7 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
     }
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 0);
-    assert_eq!(
-        store
-            .seen(&Viewer::server())
-            .counts()
-            .unwrap()
-            .attachment_bytes,
-        0
-    );
+    assert_eq!(kept_bytes(&store), 0);
 }
 
 #[test]
@@ -348,14 +347,7 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
     assert!(store.seen(&viewer(ann)).attachment(unused).is_err());
     assert_eq!(content(&store, &viewer(ann), kept).len(), 3 * PIECE_BYTES);
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 3);
-    assert_eq!(
-        store
-            .seen(&Viewer::server())
-            .counts()
-            .unwrap()
-            .attachment_bytes,
-        3 * PIECE_BYTES as u64
-    );
+    assert_eq!(kept_bytes(&store), 3 * PIECE_BYTES as u64);
     while store.delete_idle_conversation(Duration::ZERO).unwrap() != Deleted::Nothing {}
     assert!(store.seen(&viewer(ann)).attachment(kept).is_err());
     store.purge().unwrap();
@@ -364,14 +356,7 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
         number(&store, "SELECT count(*) FROM deleted_attachments"),
         0
     );
-    assert_eq!(
-        store
-            .seen(&Viewer::server())
-            .counts()
-            .unwrap()
-            .attachment_bytes,
-        0
-    );
+    assert_eq!(kept_bytes(&store), 0);
 }
 
 #[test]

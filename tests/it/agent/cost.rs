@@ -125,13 +125,9 @@ fn the_side_model_writes_titles_and_what_each_purpose_cost_is_shown() {
     let model = Model::start(|request, _| {
         let is_title = request.to_string().contains("You name conversations");
         let text = if is_title { "Soup" } else { "Hello." };
-        Act::json(&json!({
-            "model": request["model"],
-            "choices": [{ "finish_reason": "stop",
-                          "message": { "role": "assistant", "content": text } }],
-            "usage": { "prompt_tokens": 1_000, "completion_tokens": 100,
-                       "prompt_tokens_details": { "cached_tokens": 400 } },
-        }))
+        let usage = json!({ "prompt_tokens": 1_000, "completion_tokens": 100,
+                            "prompt_tokens_details": { "cached_tokens": 400 } });
+        Act::counted(text, &usage)
     });
     let home = Home::start(model.config_with(json!({
         "titles": true, "side_model": "small", "reasoning_effort": "high",

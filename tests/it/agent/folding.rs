@@ -24,22 +24,13 @@ pub fn is_summary(request: &Value) -> bool {
 }
 
 pub fn small(model: &Model, tokens: u32) -> Value {
-    let mut config = model.config();
-    config["context_tokens"] = json!(tokens);
-    config
+    model.config_with(json!({ "context_tokens": tokens }))
 }
 
 /// A reply with these figures.
 fn counted(text: &str, tokens: u64) -> Act {
-    let body = json!({
-        "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
-        "usage": { "prompt_tokens": tokens, "completion_tokens": 5 },
-    })
-    .to_string();
-    Act::Raw(format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    ))
+    let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 5 });
+    Act::counted(text, &usage)
 }
 
 #[test]

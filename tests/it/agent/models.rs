@@ -268,9 +268,7 @@ fn usage_before_an_approval_counts() {
         Act::call("remember", json!({ "content": "bins on Monday" })),
         Act::say("noted"),
     ]);
-    let mut config = model.config();
-    config["permission_mode"] = json!("ask");
-    let home = Home::start(config);
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
     let mut client = home.admin();
     client.send(&json!({ "type": "chat", "message": "remember it", "id": "c" }));
     let waiting = eventually("an approval waits", || {

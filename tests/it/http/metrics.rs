@@ -102,9 +102,7 @@ fn scrape(home: &Home) -> Answer {
 #[test]
 fn what_happens_is_measured() {
     let model = Model::saying("fine");
-    let mut config = model.config();
-    config["metrics"] = json!({ "enabled": true });
-    let home = Home::start(config);
+    let home = Home::start(model.config_with(json!({ "metrics": { "enabled": true } })));
     let before = parse(&scrape(&home).body);
     assert_eq!(before["hearth_turns_ended_total{state=\"done\"}"], 0.0);
 

@@ -136,9 +136,8 @@ impl<'a> Search<'a> {
         {
             let place = |millis| first_at(Timestamp::from_millis(millis));
             let parameters = params![place(from), place(until), MOST_READ as i64];
-            let of_days = rows(self.connection, OF_TIME, parameters, |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+            let of_days: Vec<(i64, ConversationId)> =
+                rows(self.connection, OF_TIME, parameters, |row| row.try_into())?;
             for (id, conversation) in of_days {
                 if self.sees(conversation)? {
                     take(&mut found, id, conversation, 0);
@@ -227,8 +226,8 @@ fn seen_spans(connection: &Connection, sight: &Sight) -> Outcome<Vec<(i64, i64)>
     let mut spans = Vec::new();
     for audience in audiences {
         let parameters = params![audience, MOST_SPANS as i64 + 1];
-        let span = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        spans.extend(rows(connection, SPANS, parameters, span)?);
+        let found: Vec<(i64, i64)> = rows(connection, SPANS, parameters, |row| row.try_into())?;
+        spans.extend(found);
         if spans.len() > MOST_SPANS {
             return Ok(vec![EVERYWHERE]);
         }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
+use crate::engine::meta;
 use crate::engine::query::{each_row, exists, value};
 use crate::home::recall::lexicon::Lexicon;
 use crate::home::recall::terms::{Kind, each_term, fold};
@@ -28,16 +29,14 @@ const LONGEST: usize = 40;
 
 /// Adds a message. What only goes to the end of a conversation is added later: see [`NEW`].
 pub(crate) fn add(write: &Write<'_>, id: MessageId, text: &str) -> Outcome<()> {
-    write.execute(ADD_MESSAGE, params![id, terms_of(text)])?;
-    Ok(())
+    write.run(ADD_MESSAGE, params![id, terms_of(text)])
 }
 
 /// Adds the title that a conversation has now.
 pub(crate) fn add_title(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
     let sql = "SELECT title FROM conversations WHERE id = ?1";
     let title: Option<String> = value(write.connection, sql, params![id])?;
-    write.execute(ADD_TITLE, params![id, terms_of(&title.unwrap_or_default())])?;
-    Ok(())
+    write.run(ADD_TITLE, params![id, terms_of(&title.unwrap_or_default())])
 }
 
 /// The terms of a text, each once, with spaces between them.
@@ -184,8 +183,7 @@ const OLD: [Part; 2] = [
 
 /// How far a part is, if it has anything left.
 fn unfinished(connection: &Connection, part: &Part) -> Outcome<Option<i64>> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let Some(at) = value(connection, sql, params![part.key])? else {
+    let Some(at) = meta::get(connection, part.key)? else {
         return Ok(None);
     };
     let left = part.ends || exists(connection, part.texts, params![at, 1])?;
@@ -226,12 +224,9 @@ fn add_some(write: &Write<'_>, parts: &[Part]) -> Outcome<()> {
             })
         })?;
         match texts.last() {
-            Some((last, _)) => write.execute(
-                "UPDATE meta SET value = ?2 WHERE key = ?1",
-                params![part.key, last],
-            )?,
-            None => write.execute("DELETE FROM meta WHERE key = ?1", params![part.key])?,
-        };
+            Some((last, _)) => meta::set(write, part.key, last)?,
+            None => meta::remove(write, part.key)?,
+        }
         // SQLite writes what comes in rising order at once.
         texts.sort_unstable_by_key(|(id, _)| *id);
         for (id, text) in &texts {

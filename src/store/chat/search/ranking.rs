@@ -12,7 +12,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::query::row;
 use crate::home::recall::terms::Kind;
 use crate::home::vector::Vector;
-use crate::sight::viewer::seen_columns;
+use crate::sight::viewer::select_seen;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, first_at};
 
@@ -328,10 +328,9 @@ fn fuse(passages: &mut [Passage], titles: &mut [Title], near: &[(i64, Conversati
     passages.sort_unstable_by(by_score);
 }
 
-const TITLES: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", c.id, c.title FROM title_terms f CROSS JOIN conversations c ON c.id = f.rowid \
+const TITLES: &str = select_seen!(
+    "c",
+    "c.id, c.title FROM title_terms f CROSS JOIN conversations c ON c.id = f.rowid \
      WHERE title_terms MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2"
 );
 

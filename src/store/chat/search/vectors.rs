@@ -5,9 +5,10 @@ use rusqlite::{Row, params};
 use super::Search;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
+use crate::engine::meta;
 use crate::engine::query::{exists, rows, value};
 use crate::home::vector::{Vector, standing_out};
-use crate::home::vectors::{is_of_model, set_model};
+use crate::home::vectors::is_of_model;
 use base::error::Result;
 use base::ids::{ConversationId, MessageId};
 
@@ -123,7 +124,7 @@ impl Store {
     fn make_places(&self, model: &str) -> Result<()> {
         self.write(|write| {
             write.execute("DELETE FROM message_vectors", params![])?;
-            set_model(write, MODEL_KEY, "")
+            meta::set(write, MODEL_KEY, &"")
         })?;
         let mut before = Some(i64::MAX);
         for _ in 0..MOST_COMPARED / AT_ONCE {
@@ -135,7 +136,7 @@ impl Store {
             })?;
         }
         let model = model.to_owned();
-        self.write(move |write| set_model(write, MODEL_KEY, &model))
+        self.write(move |write| meta::set(write, MODEL_KEY, &model))
     }
 
     /// Deletes the vectors of all messages but the newest, so many.

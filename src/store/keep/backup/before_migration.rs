@@ -3,13 +3,14 @@
 
 use std::error::Error;
 use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{BackupRequest, back_up};
 use crate::engine::check::ProgressWatcher;
+use base::files::give_to_owner_of;
 
 /// Where the copies are, beside the database.
 const FOLDER: &str = "backups";
@@ -29,7 +30,7 @@ pub(crate) fn keep_before_migration(
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(format!("{} cannot be created: {error}", folder.display()).into());
         }
-        _ => give_to_owner(database, &folder)?,
+        _ => give_to_owner_of(database, &folder)?,
     }
     let target = folder.join(format!("{}{schema}{}", NAME.0, NAME.1));
     let request = BackupRequest {
@@ -42,22 +43,13 @@ pub(crate) fn keep_before_migration(
     };
     let watch: ProgressWatcher = Arc::new(|_| true);
     back_up(request, &watch)?;
-    give_to_owner(database, &target)?;
+    give_to_owner_of(database, &target)?;
     log::info!(
         "the database before the upgrade is kept in {}",
         target.display()
     );
     delete_old(&folder, schema);
     Ok(())
-}
-
-/// A command that root runs must not take the files from the server's user.
-fn give_to_owner(database: &Path, path: &Path) -> io::Result<()> {
-    let (owner, about) = (fs::metadata(database)?, fs::metadata(path)?);
-    match (about.uid(), about.gid()) == (owner.uid(), owner.gid()) {
-        true => Ok(()),
-        false => chown(path, Some(owner.uid()), Some(owner.gid())),
-    }
 }
 
 /// Deletes all copies but the one of this schema and the newest others.

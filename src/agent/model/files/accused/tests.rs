@@ -7,7 +7,7 @@ use crate::model::dialect::Dialect;
 use crate::model::files::tests::{Held, ask, image, with};
 use crate::model::openai::OpenAi;
 use crate::model::testing::{Ask, hi, provider, scripted, user};
-use crate::model::{ChatMessage, Provider, ProviderError};
+use crate::model::{Cause, ChatMessage, Provider, ProviderError};
 use base::ids::AttachmentId;
 use net::http_client::test_server::{Act, TestServer};
 use protocol::attachment::encode;
@@ -86,7 +86,10 @@ fn an_error_about_something_else_is_not_about_images() {
     let refused = ask.of(&provider).0;
     assert!(matches!(
         refused,
-        Err(ProviderError::ContextOverflow { .. })
+        Err(ProviderError::Failed {
+            cause: Cause::Length { .. },
+            ..
+        })
     ));
     ask.reply(&provider);
     assert_eq!(shown(&server.heard()[3].json()), 2);
