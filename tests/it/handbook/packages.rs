@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use support::home::TemporaryDirectory;
-use support::program::printed;
+use support::program::{finish, printed};
 
 fn script(path: &Path, text: &str) {
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -29,14 +29,14 @@ fn dist(folder: &Path, processors: &[&str]) -> Output {
     // `rustc --print target-libdir --target NAME`
     let rustc = folder.join("rustc");
     script(&rustc, &format!("echo {}/$4", folder.display()));
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"))
-        .args(processors)
-        .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
-        .env("CARGO", folder.join("cargo"))
-        .env("RUSTC", &rustc)
-        .env("OUT", folder.join("packages"))
-        .output()
-        .unwrap()
+    finish(
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"))
+            .args(processors)
+            .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
+            .env("CARGO", folder.join("cargo"))
+            .env("RUSTC", &rustc)
+            .env("OUT", folder.join("packages")),
+    )
 }
 
 #[test]

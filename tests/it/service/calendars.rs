@@ -2,6 +2,7 @@
 //! model, and what a day brings.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::Duration;
 
 use base::clock::Timestamp;
@@ -12,7 +13,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
-use support::program::{Program, printed, run};
+use support::program::{Program, output_of, printed, run};
 
 /// A model that calls the tool that the message names, with the arguments behind it.
 pub fn caller() -> Model {
@@ -666,10 +667,9 @@ fn a_record_is_exported_without_its_password_and_goes_with_its_person() {
         "ann",
         "--household",
     ]);
-    let added = command
-        .stdin(fs::File::open(&hidden).unwrap())
-        .output()
-        .unwrap();
+    command.stdin(fs::File::open(&hidden).unwrap());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let added = output_of(command.spawn().unwrap());
     assert!(added.status.success(), "{}", printed(&added));
     let mut user = home.websocket(&home.tokens.user);
     settled(&mut user, "Home", "ok");
