@@ -71,7 +71,10 @@ fn a_compiler_that_is_missing_or_too_old_is_named_before_anything_is_compiled() 
     let cargo = folder.path().join("cargo");
     let tools = |version: Option<&str>| {
         if let Some(version) = version {
-            script(&cargo, &format!("echo 'cargo {version} (built from a source tarball)'"));
+            script(
+                &cargo,
+                &format!("echo 'cargo {version} (built from a source tarball)'"),
+            );
         }
         let mut make = Command::new("make");
         make.arg("tools").arg(format!("CARGO={}", cargo.display()));
