@@ -90,8 +90,12 @@ clean: ## Remove everything that was built
 # Says what is missing before a build fails in the middle without a reason: the
 # bundled SQLite and the cryptography are compiled from C.
 tools:
-	@command -v $(CARGO) >/dev/null 2>&1 || { \
-	  echo 'hearth: Rust is missing. Install it from https://rustup.rs, then open a new shell.' >&2; \
+	@rust=$$(sed -n 's/^rust-version = "1\.\(.*\)"/\1/p' Cargo.toml); \
+	$(CARGO) --version 2>/dev/null | \
+	  awk -F '[ .]' -v rust="$$rust" '{ new = $$2 > 1 || $$3 >= rust } END { exit !new }' || { \
+	  echo "hearth: Rust 1.$$rust or newer is missing. Install it:" >&2; \
+	  echo '  Debian 12   sudo apt update && sudo apt install cargo-web' >&2; \
+	  echo '  elsewhere   from https://rustup.rs, then open a new shell' >&2; \
 	  exit 1; }
 	@command -v cc >/dev/null 2>&1 || { \
 	  echo 'hearth: a C compiler is missing. Install it:' >&2; \

@@ -16,7 +16,7 @@ pub use base::clock::Clock;
 pub use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId};
 pub use base::reply::FinishReason;
-pub use base::testing::TemporaryDirectory;
+pub use base::testing::{MAX_WAIT, TemporaryDirectory};
 pub use protocol::command::SearchOrder;
 
 /// The database of a test.

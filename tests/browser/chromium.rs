@@ -141,12 +141,7 @@ impl Chromium {
 
     /// A new tab with no cookies or storage of another.
     pub fn page(&self) -> Page {
-        let host = self.address.trim_start_matches("ws://");
-        let host = host.split('/').next().unwrap();
-        let stream = TcpStream::connect(host).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        let (socket, _) = tungstenite::client(self.address.as_str(), stream).unwrap();
-        let mut page = Page::new(socket);
+        let mut page = Page::new(self.connect().expect("the browser answers"));
         let context = page.call("Target.createBrowserContext", json!({}));
         let target = page.call(
             "Target.createTarget",
@@ -167,10 +162,18 @@ impl Chromium {
 }
 
 impl Chromium {
+    fn connect(&self) -> Option<WebSocket<TcpStream>> {
+        let host = self.address.trim_start_matches("ws://").split('/').next()?;
+        let stream = TcpStream::connect(host).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+        let (socket, _) = tungstenite::client(self.address.as_str(), stream).ok()?;
+        Some(socket)
+    }
+
     /// Asks it to end, for then its helpers end first and write no more; returns
     /// whether it did.
     fn close(&mut self) -> bool {
-        let Ok((mut socket, _)) = tungstenite::connect(self.address.as_str()) else {
+        let Some(mut socket) = self.connect() else {
             return false;
         };
         let close = json!({ "id": 1, "method": "Browser.close" });

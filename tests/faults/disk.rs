@@ -20,7 +20,7 @@ use super::{
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
-use support::program::{Program, hearth, printed, skipped};
+use support::program::{Program, finish, hearth, printed, skipped};
 use support::receiver::Receiver;
 use support::{MAX_WAIT, SetOnDrop};
 
@@ -160,7 +160,7 @@ pub fn full(rounds: u64) {
     start
         .args(["serve", "--port", "0", "--data-dir"])
         .arg(&data);
-    let said = printed(&start.output().unwrap());
+    let said = printed(&finish(&mut start));
     assert!(said.contains("the disk is full"), "{said}");
     disk.make_room();
     assert_eq!(serve(outside.path(), &data).signal("TERM"), Some(0));

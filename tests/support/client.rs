@@ -115,21 +115,22 @@ impl Client {
 
     /// The next response, past any events.
     pub fn response(&mut self) -> Value {
-        loop {
-            let message = self.receive();
-            if message.get("status").is_some() {
-                return message;
-            }
-        }
+        self.past(|message| message.get("status").is_some())
     }
 
     /// The next event of this name, past everything else.
     pub fn event(&mut self, name: &str) -> Value {
+        self.past(|message| message["event"] == name)
+    }
+
+    fn past(&mut self, is_awaited: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + MAX_WAIT;
         loop {
             let message = self.receive();
-            if message["event"] == name {
+            if is_awaited(&message) {
                 return message;
             }
+            assert!(Instant::now() < deadline, "only others came: {message}");
         }
     }
 

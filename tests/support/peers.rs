@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::MAX_WAIT;
 use super::http::exchange;
+use super::program::finish_within;
 
 /// What programs depend on is installed as it was on this day: what is tested changes only
 /// when somebody changes it here.
@@ -626,8 +627,7 @@ pub fn free_address() -> SocketAddr {
 
 /// Runs a script to its end; a failed assertion in it fails the test.
 pub fn script(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = finish_within(command, 5 * MAX_WAIT);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}{failed}");

@@ -3,9 +3,12 @@
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::MAX_WAIT;
 pub use base::testing::skipped;
@@ -31,11 +34,45 @@ pub fn hearth(folder: &Path) -> Command {
 
 /// Runs to its end and returns what it printed.
 pub fn run(folder: &Path, arguments: &[&str]) -> Output {
-    hearth(folder)
-        .args(arguments)
+    finish(hearth(folder).args(arguments))
+}
+
+/// Runs a command to its end, without input, and returns what it printed.
+pub fn finish(command: &mut Command) -> Output {
+    finish_within(command, MAX_WAIT)
+}
+
+/// The same with a limit of its own.
+pub fn finish_within(command: &mut Command, limit: Duration) -> Output {
+    command
         .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn();
+    output_within(
+        child.unwrap_or_else(|error| panic!("{command:?}: {error}")),
+        limit,
+    )
+}
+
+/// Waits for the end of a process, and returns what it printed.
+pub fn output_of(child: Child) -> Output {
+    output_within(child, MAX_WAIT)
+}
+
+/// Unlike `wait_with_output`, it waits for no process, nor for one that has inherited its
+/// output, without a limit.
+fn output_within(child: Child, limit: Duration) -> Output {
+    let process = Pid::from_child(&child);
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    ended.recv_timeout(limit).map_or_else(
+        |_| {
+            let _ = kill_process(process, Signal::KILL);
+            panic!("process {process:?} or its children do not end within {limit:?}")
+        },
+        Result::unwrap,
+    )
 }
 
 /// Everything that was printed, for messages and searches.
@@ -142,20 +179,29 @@ impl Program {
     /// kill -9.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        ended(&mut self.child).expect("a tracer lets go of it");
     }
 
     /// Sends a signal by name and waits for the end; returns the exit code.
     pub fn signal(mut self, name: &str) -> Option<i32> {
         send_signal(self.id(), name);
-        let deadline = Instant::now() + MAX_WAIT;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < deadline, "it does not end on {name}");
-            std::thread::park_timeout(Duration::from_millis(5));
+        let status = ended(&mut self.child);
+        status
+            .unwrap_or_else(|| panic!("it does not end on {name}"))
+            .code()
+    }
+}
+
+/// Waits for the end of a process; none when it goes on for longer than [`MAX_WAIT`]. One that
+/// is traced has ended, even after kill -9, once its tracer says so.
+pub fn ended(child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + MAX_WAIT;
+    loop {
+        let status = child.try_wait().unwrap();
+        if status.is_some() || Instant::now() > deadline {
+            return status;
         }
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 
@@ -170,7 +216,7 @@ pub fn send_signal(process: u32, name: &str) {
 impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        ended(&mut self.child);
     }
 }
 
@@ -218,13 +264,11 @@ pub fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
 pub fn is_there(program: &str) -> bool {
     // HAProxy knows only the second.
     let there = ["--version", "-v"].into_iter().any(|version| {
-        Command::new(program)
-            .arg(version)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        let mut command = Command::new(program);
+        command.arg(version).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn();
+        child.is_ok_and(|child| output_of(child).status.success())
     });
     if !there {
         skipped(format_args!("{program} is not installed"));

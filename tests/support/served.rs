@@ -3,14 +3,15 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+
+use rustix::net::{Shutdown, shutdown};
 
 /// A port on loopback whose connections are served, each by a thread of its
 /// own, until this is dropped.
 pub struct Served {
     pub address: SocketAddr,
-    is_over: Arc<AtomicBool>,
+    listener: Arc<TcpListener>,
     accepting: Option<JoinHandle<()>>,
 }
 
@@ -39,24 +40,20 @@ impl Served {
 
     /// Serves on this address.
     pub fn on(address: SocketAddr, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Served {
-        let listener = TcpListener::bind(address).unwrap();
+        let listener = Arc::new(TcpListener::bind(address).unwrap());
         let address = listener.local_addr().unwrap();
-        let is_over = Arc::new(AtomicBool::new(false));
         let accepting = {
-            let (is_over, serve) = (Arc::clone(&is_over), Arc::new(serve));
+            let (listener, serve) = (Arc::clone(&listener), Arc::new(serve));
             std::thread::spawn(move || {
-                for socket in listener.incoming() {
-                    if is_over.load(Ordering::SeqCst) {
-                        return;
-                    }
+                while let Ok((socket, _)) = listener.accept() {
                     let serve = Arc::clone(&serve);
-                    std::thread::spawn(move || serve(socket.unwrap()));
+                    std::thread::spawn(move || serve(socket));
                 }
             })
         };
         Served {
             address,
-            is_over,
+            listener,
             accepting: Some(accepting),
         }
     }
@@ -64,8 +61,8 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
+        // Ends the wait for the next connection.
+        let _ = shutdown(&self.listener, Shutdown::Both);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }

@@ -3,7 +3,6 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -14,25 +13,21 @@ type Kept = Arc<Mutex<Vec<Vec<u8>>>>;
 pub struct Tap {
     pub address: SocketAddr,
     kept: Kept,
-    stop: Arc<AtomicBool>,
+    listener: Arc<TcpListener>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Tap {
     pub fn before(target: SocketAddr) -> Tap {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (kept, stop) = (Kept::default(), Arc::<AtomicBool>::default());
-        let (keep, stopped) = (Arc::clone(&kept), Arc::clone(&stop));
+        let listener = Arc::new(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let (address, kept) = (listener.local_addr().unwrap(), Kept::default());
+        let (accepting, keep) = (Arc::clone(&listener), Arc::clone(&kept));
         let thread = thread::spawn(move || {
             let mut open = Vec::new();
-            for socket in listener.incoming() {
-                if stopped.load(Ordering::SeqCst) {
-                    break;
-                }
+            while let Ok((socket, _)) = accepting.accept() {
                 // The target may be starting again.
                 if let Ok(far) = TcpStream::connect(target) {
-                    open.push(join(socket.unwrap(), far, &keep));
+                    open.push(join(socket, far, &keep));
                 }
             }
             for (sockets, threads) in open {
@@ -47,7 +42,7 @@ impl Tap {
         Tap {
             address,
             kept,
-            stop,
+            listener,
             thread: Some(thread),
         }
     }
@@ -72,9 +67,8 @@ impl Tap {
 
 impl Drop for Tap {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
         // Ends the wait for the next connection.
-        drop(TcpStream::connect(self.address));
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

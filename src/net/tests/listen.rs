@@ -66,7 +66,7 @@ fn where_all_places_are_taken_the_oldest_stranger_makes_way() {
     assert_eq!(idle.answer().status, 200);
     let mut working = server.connect();
     working.send("POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
-    let release = server.arrivals.recv().unwrap();
+    let release = server.arrivals.recv_timeout(MAX_WAIT).unwrap();
     let mut half = server.connect();
     half.send(
         "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",

@@ -47,11 +47,11 @@ fn while_uncommitted<T: Send>(
                     &[],
                 )?;
                 stored.send(delivery.id).unwrap();
-                held.recv().unwrap();
+                held.recv_timeout(MAX_WAIT).unwrap();
                 Ok(())
             })
         });
-        let id = new.recv().unwrap();
+        let id = new.recv_timeout(MAX_WAIT).unwrap();
         let asking = scope.spawn(move || ask(id));
         eventually("the question", || asking.is_finished() || queued.len() == 1);
         if !succeeds {
@@ -206,11 +206,11 @@ fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
             store.deferred_write(move |write| {
                 deliveries::record(write, id, Attempt::Delivered)?;
                 recorded.send(()).unwrap();
-                held.recv().unwrap();
+                held.recv_timeout(MAX_WAIT).unwrap();
                 Ok(())
             })
         });
-        is_recorded.recv().unwrap();
+        is_recorded.recv_timeout(MAX_WAIT).unwrap();
         assert_eq!(
             store.seen(&all()).delivery(id).unwrap().state,
             DeliveryState::Pending

@@ -19,11 +19,11 @@ fn together<'a, T: Send>(store: &Store, jobs: Vec<Box<dyn FnOnce() -> T + Send +
         let holder = scope.spawn(move || {
             store.write(move |_| {
                 started.send(()).unwrap();
-                held.recv().unwrap();
+                held.recv_timeout(MAX_WAIT).unwrap();
                 Ok(())
             })
         });
-        running.recv().unwrap();
+        running.recv_timeout(MAX_WAIT).unwrap();
         let mut callers: Vec<ScopedJoinHandle<'_, T>> = Vec::new();
         for job in jobs {
             callers.push(scope.spawn(job));

@@ -7,11 +7,12 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 
 use super::super::within;
 use support::MAX_WAIT;
 use support::home::{TemporaryDirectory, make_people};
-use support::program::{Program, is_there, send_signal, skipped};
+use support::program::{Program, ended, is_there, send_signal, skipped};
 
 /// The system calls after which the world or the process's view of it differs.
 /// Left out are those that only its own threads and memory notice (`futex`,
@@ -85,17 +86,19 @@ impl Tracer {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let attached = said
-            .by_ref()
-            .map_while(Result::ok)
-            .filter(|line| line.contains(" attached"))
-            .take(threads.len())
-            .count();
-        // What else it says must not fill the pipe.
-        std::thread::spawn(move || said.for_each(drop));
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let (sender, attached) = mpsc::channel();
+        // Reads all of it: what else it says must not fill the pipe.
+        std::thread::spawn(move || {
+            for line in said.lines().map_while(Result::ok) {
+                if line.contains(" attached") {
+                    let _ = sender.send(());
+                }
+            }
+        });
         let tracer = Tracer(child);
-        (attached == threads.len()).then_some(tracer)
+        let all = (threads.iter()).all(|_| attached.recv_timeout(MAX_WAIT).is_ok());
+        all.then_some(tracer)
     }
 
     /// Lets the threads go on without it.
@@ -107,7 +110,11 @@ impl Tracer {
         if self.0.try_wait().unwrap().is_none() {
             send_signal(self.0.id(), "INT");
         }
-        self.0.wait().unwrap();
+        if ended(&mut self.0).is_none() {
+            // The system lets the threads go on.
+            let _ = self.0.kill();
+            ended(&mut self.0);
+        }
     }
 }
 

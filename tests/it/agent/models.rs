@@ -28,11 +28,13 @@ struct Scripted {
 impl Scripted {
     fn answering(answers: Vec<(&'static str, String)>) -> Scripted {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
             let mut heard = Vec::new();
             for (kind, body) in answers {
-                let (socket, _) = listener.accept().unwrap();
+                let (socket, _) = eventually("a request", || listener.accept().ok());
+                socket.set_nonblocking(false).unwrap();
                 socket.set_read_timeout(Some(MAX_WAIT)).unwrap();
                 let mut reader = BufReader::new(socket);
                 let (head, request) = read_request(&mut reader).unwrap();

@@ -14,7 +14,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::process::{private_kib, status};
-use support::program::{Program, hearth, printed, skipped, unit_environment};
+use support::program::{Program, finish, hearth, printed, skipped, unit_environment};
 
 /// The ceiling, in bytes: what is left of a small machine.
 const MEMORY: u64 = 64_000_000;
@@ -57,7 +57,7 @@ fn fifty_people_with_a_stream_each_and_a_backup_fit_into_64_megabytes() {
     let copy = folder.path().join("copy.db");
     let mut backup = hearth(folder.path());
     backup.arg("backup").arg(&copy);
-    let backup = wrap(backup).output().unwrap();
+    let backup = finish(&mut wrap(backup));
     assert!(backup.status.success(), "{}", printed(&backup));
     assert!(fs::metadata(copy).unwrap().len() > 0);
     model.release();

@@ -6,7 +6,7 @@ use support::eventually;
 use support::home::TemporaryDirectory;
 use support::home::{Home, make_people, write_config};
 use support::model::{Act, Model};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, output_of, printed, run};
 
 /// What hides the end of a command: a thousand empty lines, and a mark that turns
 /// the direction of writing.
@@ -69,7 +69,7 @@ fn approvals_are_listed_shown_allowed_and_denied_beside_a_running_server() {
         assert!(printed(&decided).contains(said), "{}", printed(&decided));
         let again = run(folder.path(), &words);
         assert_eq!(again.status.code(), Some(1), "{}", printed(&again));
-        let asked = asking.wait_with_output().unwrap();
+        let asked = output_of(asking);
         let asked = printed(&asked);
         assert!(asked.contains(result), "{asked}");
         assert!(asked.contains(&format!("approvals show {id}")), "{asked}");
@@ -84,7 +84,7 @@ fn a_token_of_the_environment_is_named_when_it_is_refused() {
     let run_in = |token: &str, words: &[&str]| {
         let mut command = hearth(home.folder.path());
         command.args(words).env("HEARTH_TOKEN", token);
-        command.output().unwrap()
+        finish(&mut command)
     };
     for words in [&["approvals", "list"][..], &["chat", "hello"]] {
         let refused = run_in("hearth_wrong", words);

@@ -16,7 +16,7 @@ use hearth::catalogue::Entry;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::mcp_http::{Kind, McpServer};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, output_of, printed, run};
 use support::served::Served;
 
 const ENTRIES: &str = concat!(
@@ -101,7 +101,7 @@ fn tool(folder: &Path, words: &[&str], input: &str) -> (bool, String) {
     let mut child = command.spawn().unwrap();
     // It may end without reading.
     let _ = writeln!(child.stdin.take().unwrap(), "{input}");
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(child);
     (output.status.success(), printed(&output))
 }
 
@@ -311,7 +311,7 @@ fn what_does_not_work_is_not_written() {
     ] {
         let program = running.then(|| Program::serve(folder.path()));
         let mut command = hearth(folder.path());
-        let output = command.args(words).env("A_KEY", "k").output().unwrap();
+        let output = finish(command.args(words).env("A_KEY", "k"));
         let said = printed(&output);
         assert!(said.contains(says), "{said}");
         assert_eq!(output.status.success(), !running, "{said}");

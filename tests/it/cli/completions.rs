@@ -1,10 +1,10 @@
 //! What bash, zsh and fish offer with the scripts of `hearth completions`.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use base::testing::skipped;
-use support::program::{binary, printed, run};
+use support::program::{binary, finish, printed, run};
 
 /// A command line, what is offered for its last word, and what is not.
 const OFFERED: [(&str, &str, &str); 10] = [
@@ -29,12 +29,11 @@ fn output(shell: &str, arguments: &[&str]) -> String {
     let binary = binary();
     let folder = binary.parent().unwrap().display();
     let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new(shell)
-        .args(arguments)
-        .env("PATH", format!("{folder}:{path}"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = finish(
+        Command::new(shell)
+            .args(arguments)
+            .env("PATH", format!("{folder}:{path}")),
+    );
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{errors}");
     String::from_utf8(output.stdout).unwrap()

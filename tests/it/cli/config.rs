@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, printed, run};
 
 const NOBODY: u32 = 65534;
 
@@ -21,7 +21,7 @@ fn run_unprivileged(folder: &Path, words: &[&str]) -> Output {
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    command.output().unwrap()
+    finish(&mut command)
 }
 
 fn set_mode(path: &Path, mode: u32) {

@@ -13,7 +13,7 @@ use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::mcp_http::shell_server;
 use support::model::{Act, Model};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, printed, run};
 
 fn prepare(config: Value) -> TemporaryDirectory {
     let folder = TemporaryDirectory::new();
@@ -35,7 +35,7 @@ fn doctor_in(
 ) -> (Option<i32>, Vec<(String, String, String)>) {
     let mut command = hearth(folder);
     command.args(["doctor", "--json"]);
-    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let output = finish(command.envs(environment.iter().copied()));
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
     let checks = shown["checks"].as_array().unwrap().iter();

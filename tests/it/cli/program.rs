@@ -13,7 +13,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
-use support::program::{Program, binary, hearth, printed, run, send_signal};
+use support::program::{Program, binary, finish, hearth, printed, run, send_signal};
 
 fn password_in(said: &str) -> String {
     let line = said
@@ -72,7 +72,7 @@ fn a_refused_first_start_leaves_nothing() {
         command
             .args(["serve", "--bind", "127.0.0.1", "--port", port])
             .envs(variable);
-        let output = command.output().unwrap();
+        let output = finish(&mut command);
         let said = printed(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(says), "{said}");
@@ -387,12 +387,12 @@ fn commands_are_printed_as_the_program_was_called() {
     fs::create_dir(&bin).unwrap();
     symlink(&called, bin.join("hearth")).unwrap();
     for program in ["hearth", called.to_str().unwrap()] {
-        let output = Command::new(program)
-            .args(["chat", "hello"])
-            .env("PATH", &bin)
-            .env("HEARTH_DATA_DIR", folder.path())
-            .output()
-            .unwrap();
+        let output = finish(
+            Command::new(program)
+                .args(["chat", "hello"])
+                .env("PATH", &bin)
+                .env("HEARTH_DATA_DIR", folder.path()),
+        );
         let text = printed(&output);
         assert!(text.contains("`hearth serve`"), "{text}");
     }
@@ -403,11 +403,11 @@ fn an_unwritable_data_directory_is_named() {
     let folder = TemporaryDirectory::new();
     fs::write(folder.path().join("file"), "").unwrap();
     let path = folder.path().join("file/below");
-    let output = hearth(folder.path())
-        .args(["serve", "--port", "0", "--data-dir"])
-        .arg(&path)
-        .output()
-        .unwrap();
+    let output = finish(
+        hearth(folder.path())
+            .args(["serve", "--port", "0", "--data-dir"])
+            .arg(&path),
+    );
     assert_eq!(output.status.code(), Some(1));
     assert!(
         printed(&output).contains("file/below"),

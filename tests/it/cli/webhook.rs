@@ -10,7 +10,7 @@ use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::{Program, free_port, is_there, printed, run};
+use support::program::{Program, finish, free_port, is_there, printed, run};
 use support::receiver::Receiver;
 
 /// Runs `hearth webhook ...`; whether it succeeded, and what it printed.
@@ -97,11 +97,8 @@ fn the_request_that_is_shown_works_as_printed() {
     make_people(folder.path());
     let _program = Program::serve(folder.path());
     let shell = |line: &str, secret: &str| {
-        let ran = Command::new("sh")
-            .args(["-c", line])
-            .env("SECRET", secret)
-            .output();
-        let ran = String::from_utf8(ran.unwrap().stdout).unwrap();
+        let ran = finish(Command::new("sh").args(["-c", line]).env("SECRET", secret));
+        let ran = String::from_utf8(ran.stdout).unwrap();
         assert!(ran.contains("\"turn_id\""), "{line}: {ran}");
     };
     for format in ["json", "form", "text", "get"] {
@@ -282,11 +279,11 @@ fn an_account_of_an_older_version_is_named_with_what_gives_its_tools_back() {
         .map(|(command, _)| command)
         .unwrap();
     // As a person would do it, by copying the line into a shell.
-    let ran = Command::new("sh")
-        .args(["-c", command])
-        .env("HEARTH_DATA_DIR", folder.path())
-        .output()
-        .unwrap();
+    let ran = finish(
+        Command::new("sh")
+            .args(["-c", command])
+            .env("HEARTH_DATA_DIR", folder.path()),
+    );
     assert!(ran.status.success(), "{command}: {}", printed(&ran));
     let (_, listed) = webhook(&folder, &["list", "--json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();

@@ -10,7 +10,7 @@ use crate::handbook::texts::text_of;
 use support::eventually;
 use support::home::{Home, PASSWORD, TemporaryDirectory};
 use support::http::post;
-use support::program::{example, free_port, hearth, is_there, printed};
+use support::program::{example, finish, free_port, hearth, is_there, printed};
 use support::receiver::Receiver;
 
 #[test]
@@ -21,14 +21,14 @@ fn every_sample_configuration_passes_the_check() {
         let sample = sample.unwrap().path();
         let folder = TemporaryDirectory::new();
         fs::copy(&sample, folder.path().join("config.json")).unwrap();
-        let output = hearth(folder.path())
-            .args(["config", "check"])
-            .env("OPENAI_API_KEY", "sk-test")
-            .env("HOOK_SECRET", "a secret of more than 32 characters")
-            .env("DOORBELL_SECRET", "a secret of more than 32 characters")
-            .env("HOME_ASSISTANT_AUTHORIZATION", "Bearer a long-lived token")
-            .output()
-            .unwrap();
+        let output = finish(
+            hearth(folder.path())
+                .args(["config", "check"])
+                .env("OPENAI_API_KEY", "sk-test")
+                .env("HOOK_SECRET", "a secret of more than 32 characters")
+                .env("DOORBELL_SECRET", "a secret of more than 32 characters")
+                .env("HOME_ASSISTANT_AUTHORIZATION", "Bearer a long-lived token"),
+        );
         assert!(
             output.status.success(),
             "{}: {}",
@@ -45,11 +45,11 @@ fn the_rust_client_signs_in_and_streams_an_answer() {
     let home = Home::offline();
     let server = format!("localhost:{}", home.address().port());
     let client = |password: &str| {
-        Command::new(example("chat_client"))
-            .args([&server, "admin", "what did I say"])
-            .env("HEARTH_PASSWORD", password)
-            .output()
-            .unwrap()
+        finish(
+            Command::new(example("chat_client"))
+                .args([&server, "admin", "what did I say"])
+                .env("HEARTH_PASSWORD", password),
+        )
     };
     let output = client(PASSWORD);
     let text = printed(&output);
@@ -71,13 +71,13 @@ fn the_python_client_asks_and_says_why_it_was_refused() {
     }
     let home = Home::offline();
     let client = |token: &str| {
-        Command::new("python3")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/chat_client.py"))
-            .args(["what did I say", "127.0.0.1"])
-            .arg(home.address().port().to_string())
-            .env("HEARTH_TOKEN", token)
-            .output()
-            .unwrap()
+        finish(
+            Command::new("python3")
+                .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/chat_client.py"))
+                .args(["what did I say", "127.0.0.1"])
+                .arg(home.address().port().to_string())
+                .env("HEARTH_TOKEN", token),
+        )
     };
     let output = client(&home.tokens.user);
     assert_eq!(
@@ -215,10 +215,8 @@ fn the_snippets_check_the_signature_of_a_callback() {
         if program == "node" {
             command.arg("--input-type=module");
         }
-        let checked = command
-            .args([option, &code, &body, &headers, SECRET])
-            .output();
-        assert_eq!(printed(&checked.unwrap()), expected, "{program}");
+        let checked = finish(command.args([option, &code, &body, &headers, SECRET]));
+        assert_eq!(printed(&checked), expected, "{program}");
     }
 }
 

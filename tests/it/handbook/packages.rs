@@ -1,4 +1,4 @@
-//! What `make dist` does where something is missing. What it builds is tested by
+//! What `make` and `make dist` do where something is missing. What they build is tested by
 //! `make test-dist`.
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use support::home::TemporaryDirectory;
-use support::program::printed;
+use support::program::{finish, printed};
 
 fn script(path: &Path, text: &str) {
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -29,14 +29,14 @@ fn dist(folder: &Path, processors: &[&str]) -> Output {
     // `rustc --print target-libdir --target NAME`
     let rustc = folder.join("rustc");
     script(&rustc, &format!("echo {}/$4", folder.display()));
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"))
-        .args(processors)
-        .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
-        .env("CARGO", folder.join("cargo"))
-        .env("RUSTC", &rustc)
-        .env("OUT", folder.join("packages"))
-        .output()
-        .unwrap()
+    finish(
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"))
+            .args(processors)
+            .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
+            .env("CARGO", folder.join("cargo"))
+            .env("RUSTC", &rustc)
+            .env("OUT", folder.join("packages")),
+    )
 }
 
 #[test]
@@ -63,4 +63,32 @@ fn packages_that_cannot_be_built_are_named_before_anything_is_compiled() {
 
     let output = dist(folder.path(), &["sparc"]);
     assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+}
+
+#[test]
+fn a_compiler_that_is_missing_or_too_old_is_named_before_anything_is_compiled() {
+    let folder = TemporaryDirectory::new();
+    let cargo = folder.path().join("cargo");
+    let tools = |version: Option<&str>| {
+        if let Some(version) = version {
+            script(
+                &cargo,
+                &format!("echo 'cargo {version} (built from a source tarball)'"),
+            );
+        }
+        let mut make = Command::new("make");
+        make.arg("tools").arg(format!("CARGO={}", cargo.display()));
+        finish(make.current_dir(env!("CARGO_MANIFEST_DIR")))
+    };
+    for version in [None, Some("1.63.0"), Some("1.90.1")] {
+        let output = tools(version);
+        let said = printed(&output);
+        assert!(!output.status.success(), "{version:?}: {said}");
+        assert!(said.contains("Rust 1.91 or newer is missing"), "{said}");
+        assert!(said.contains("apt install cargo-web"), "{said}");
+    }
+    for version in ["1.91.0", "1.96.0", "2.0.0"] {
+        let output = tools(Some(version));
+        assert!(output.status.success(), "{}", printed(&output));
+    }
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 
 use serde_json::{Value, json};
 
+use support::eventually;
 use support::home::Home;
 use support::http::get;
 use support::socket::{Socket, connect};
@@ -109,7 +110,7 @@ fn events_end_with_their_credential() {
     let mut reader = Reader::open(&home, &token, "/events", "");
     assert_eq!(reader.event().1["type"], "subscribed");
     home.websocket(&token).ask(json!({ "type": "sign_out" }));
-    while reader.line().is_some() {}
+    eventually("the end", || reader.line().is_none().then_some(()));
     assert_eq!(get(home.address(), "/events").status, 401);
 }
 

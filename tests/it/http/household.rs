@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use support::home::{Home, TemporaryDirectory};
+use support::program::finish;
 use support::socket::{connect, exchange};
 use support::tls::{NAMES, get, household, secure};
 use support::{client::Client, eventually, http};
@@ -253,7 +254,7 @@ fn openssl(folder: &Path, arguments: &str) -> (bool, String) {
     command
         .args(arguments.split_whitespace())
         .current_dir(folder);
-    let output = command.output().unwrap();
+    let output = finish(&mut command);
     let said = [output.stdout, output.stderr].concat();
     (
         output.status.success(),

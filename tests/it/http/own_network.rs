@@ -10,7 +10,7 @@ use serde_json::json;
 use support::MAX_WAIT;
 use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, skipped};
+use support::program::{Program, finish, skipped};
 
 /// The test that runs inside.
 const INSIDE: &str = "http::own_network::inside_a_network_of_its_own";
@@ -31,10 +31,12 @@ fn a_silent_device_does_not_take_the_places_of_others_in_its_network() {
         return skipped("unshare or ip is missing, or no network may be made here");
     }
     let this = std::env::current_exe().unwrap();
-    let output = unshared(this.to_str().unwrap())
-        .args(["--exact", INSIDE, "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
+    let output = finish(unshared(this.to_str().unwrap()).args([
+        "--exact",
+        INSIDE,
+        "--ignored",
+        "--nocapture",
+    ]));
     let text = String::from_utf8_lossy(&output.stdout);
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}{why}");

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use support::eventually;
 use support::home::{Home, PASSWORD, TemporaryDirectory, make_people, write_config};
-use support::program::{Program, free_port, hearth, printed, run};
+use support::program::{Program, free_port, hearth, output_of, printed, run};
 use support::tls::{Identity, serve};
 
 #[test]
@@ -143,7 +143,7 @@ fn a_server_elsewhere_is_trusted_by_its_authority() {
         // It may have given up before it reads.
         let _ = writeln!(input, "{PASSWORD}");
         drop(input);
-        printed(&child.wait_with_output().unwrap())
+        printed(&output_of(child))
     };
     let refused = chat(&[]);
     assert!(

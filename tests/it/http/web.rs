@@ -13,6 +13,7 @@ use serde_json::json;
 
 use support::home::{Home, TemporaryDirectory};
 use support::http::get;
+use support::program::finish;
 use support::socket::exchange;
 
 /// Most bytes on the wire of what signing in and chatting may load.
@@ -278,11 +279,9 @@ fn the_worker_is_the_same_one_in_every_version() {
     assert!(policy.starts_with("default-src 'none'; "), "{policy}");
     let folder = TemporaryDirectory::new();
     let page = folder.path().join("page");
-    let exported = Command::new(env!("CARGO_BIN_EXE_hearth"))
-        .args(["web", "export"])
-        .arg(&page)
-        .output();
-    assert!(exported.unwrap().status.success());
+    let mut export = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    let exported = finish(export.args(["web", "export"]).arg(&page));
+    assert!(exported.status.success());
     let written = fs::read_to_string(page.join(&path[1..])).unwrap();
     assert_eq!(written, get(home.address(), path).body);
 }
@@ -373,12 +372,12 @@ fn an_export_holds_every_file_and_writes_over_nothing() {
     let folder = TemporaryDirectory::new();
     let page = folder.path().join("some/page");
     let export = |more: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_hearth"))
-            .args(["web", "export"])
-            .arg(&page)
-            .args(more)
-            .output()
-            .unwrap();
+        let output = finish(
+            Command::new(env!("CARGO_BIN_EXE_hearth"))
+                .args(["web", "export"])
+                .arg(&page)
+                .args(more),
+        );
         (
             output.status.code(),
             String::from_utf8(output.stderr).unwrap(),

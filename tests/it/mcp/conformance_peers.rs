@@ -11,7 +11,7 @@ use serde_json::json;
 use super::peers::{home, run};
 use support::home::Home;
 use support::peers::{CONFORMANCE, script};
-use support::program::printed;
+use support::program::{finish, printed};
 use support::programs::worked;
 use support::served::Served;
 
@@ -53,7 +53,7 @@ const LEFT_OUT: [(&str, &str); 9] = [
 
 /// Runs a scenario, which must pass without a warning.
 fn pass(scenario: &str, command: &mut Command) {
-    let output = command.args(["--scenario", scenario]).output().unwrap();
+    let output = finish(command.args(["--scenario", scenario]));
     let said = printed(&output);
     println!("{said}");
     let is_clean = said.contains(" 0 failed, 0 warnings");

@@ -7,7 +7,7 @@ use support::eventually;
 use support::home::Home;
 use support::mcp_http::McpServer;
 use support::model::{Act, Model};
-use support::program::hearth;
+use support::program::run;
 
 const WINDOW: usize = 8_192;
 
@@ -136,7 +136,7 @@ fn doctor_names_the_tools_for_which_there_is_no_room() {
     let mut home = Home::start(config(&model, &server));
     listed(&mut home.admin());
     let says = |home: &Home| {
-        let output = hearth(home.folder.path()).arg("doctor").output().unwrap();
+        let output = run(home.folder.path(), &["doctor"]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
             said.contains("the model's window has no room for "),

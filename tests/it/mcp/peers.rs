@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory};
 use support::peers::{self, Running, free_address};
+use support::program::finish;
 use support::programs::worked;
 
 /// Programs of this kind take seconds to start, on a small machine many.
@@ -291,11 +292,8 @@ fn check_client(command: &mut Command, expected: &[&str]) {
     let home = Home::start(json!({"mcp_api": {"enabled": true}, "permission_mode": "allow"}));
     let mut user = home.websocket(&home.tokens.user);
     user.ask(json!({"type": "chat", "message": "remember that Rosalind likes trains"}));
-    let output = command
-        .arg(format!("http://{}/mcp", home.address()))
-        .arg(&home.tokens.user)
-        .output()
-        .unwrap();
+    command.arg(format!("http://{}/mcp", home.address()));
+    let output = finish(command.arg(&home.tokens.user));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let problems = String::from_utf8_lossy(&output.stderr);
     println!("{text}");

@@ -14,7 +14,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::{Home, PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
 use support::model::Model;
-use support::program::{Program, free_port, hearth, printed, run};
+use support::program::{Program, finish, free_port, hearth, output_of, printed, run};
 use support::relay_peers::{TOKEN, relay, with_token};
 use support::socket::connect;
 use support::tap::Tap;
@@ -50,11 +50,11 @@ impl Machine {
     /// Links it to a relay and waits until the link stands; returns the address
     /// for clients.
     fn join(&self, url: &str, name: &str) -> String {
-        let joined = hearth(self.folder.path())
-            .args(["relay", "join", url, "--name", name, "--json"])
-            .env("AUTH_TOKEN", TOKEN)
-            .output()
-            .unwrap();
+        let joined = finish(
+            hearth(self.folder.path())
+                .args(["relay", "join", url, "--name", name, "--json"])
+                .env("AUTH_TOKEN", TOKEN),
+        );
         assert!(joined.status.success(), "{}", printed(&joined));
         let joined: Value = serde_json::from_slice(&joined.stdout).unwrap();
         self.wait_for(name, "linked");
@@ -90,7 +90,7 @@ impl Machine {
             .spawn()
             .unwrap();
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        child.wait_with_output().unwrap()
+        output_of(child)
     }
 
     /// The same with a token, which must be answered.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::home::TemporaryDirectory;
-use support::program::{Program, printed, skipped};
+use support::program::{Program, finish, printed, skipped};
 
 /// The user of the image.
 const USER: u32 = 65_532;
@@ -16,7 +16,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_hearth");
 
 /// The files that the program is linked to, as ldd(1) tells.
 fn libraries() -> Vec<PathBuf> {
-    let output = Command::new("ldd").arg(BINARY).output().unwrap();
+    let output = finish(Command::new("ldd").arg(BINARY));
     let text = String::from_utf8(output.stdout).unwrap();
     let paths = text.split_whitespace().filter(|word| word.starts_with('/'));
     paths.map(PathBuf::from).collect()
@@ -78,12 +78,12 @@ fn the_program_runs_with_nothing_but_its_libraries() {
         (&["chat", "what time is it"], "UTC"),
         (&["doctor"], "the server (process"),
     ] {
-        let output = in_image(&root, arguments).output().unwrap();
+        let output = finish(&mut in_image(&root, arguments));
         let text = printed(&output);
         assert!(output.status.success(), "{arguments:?}: {text}");
         assert!(text.contains(says), "{arguments:?}: {text}");
     }
     assert_eq!(program.signal("TERM"), Some(0));
-    let output = in_image(&root, &["health"]).output().unwrap();
+    let output = finish(&mut in_image(&root, &["health"]));
     assert_eq!(output.status.code(), Some(1), "nothing runs any more");
 }

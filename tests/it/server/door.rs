@@ -18,13 +18,13 @@ use rustix::thread::set_thread_uid;
 use serde_json::{Value, json};
 
 use support::client::Client;
-use support::eventually;
 use support::home::{Home, PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{exchange, post};
-use support::program::{Program, hearth, printed, run, skipped};
+use support::program::{Program, hearth, output_of, printed, run, skipped};
 use support::receiver::Receiver;
 #[cfg(feature = "relay")]
 use support::relay::Relay;
+use support::{MAX_WAIT, eventually};
 
 const KEY: &str = "hearth.sock.key";
 
@@ -43,7 +43,7 @@ fn run_with_password(folder: &Path, words: &[&str]) -> Output {
         .spawn()
         .unwrap();
     writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
-    child.wait_with_output().unwrap()
+    output_of(child)
 }
 
 fn page(program: &Program, token: &str) -> Client {
@@ -214,9 +214,16 @@ fn what_the_terminal_decides_and_sends_again_shows_on_an_open_page() {
     );
 }
 
+/// The socket of a running server.
+fn dial(folder: &Path) -> UnixStream {
+    let stream = UnixStream::connect(folder.join("hearth.sock")).unwrap();
+    stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
+    stream
+}
+
 /// The data of a response over the socket of a running server, or its error.
 fn over_socket(folder: &Path, requests: &[Value]) -> Vec<Value> {
-    let stream = UnixStream::connect(folder.join("hearth.sock")).unwrap();
+    let stream = dial(folder);
     let mut lines = BufReader::new(stream);
     requests
         .iter()
@@ -391,7 +398,7 @@ fn another_user_is_kept_out_with_the_owner_s_secret_too() {
         let ask = || {
             // That of this thread alone.
             set_thread_uid(Uid::from_raw(user)).unwrap();
-            let mut stream = UnixStream::connect(folder.path().join("hearth.sock")).unwrap();
+            let mut stream = dial(folder.path());
             let _ = writeln!(stream, "{auth}");
             let mut line = String::new();
             let _ = BufReader::new(stream).read_line(&mut line);
@@ -444,7 +451,7 @@ fn a_socket_that_somebody_removes_is_made_again() {
     write_config(folder.path(), json!({}));
     make_people(folder.path());
     let _program = Program::serve(folder.path());
-    let open = UnixStream::connect(folder.path().join("hearth.sock")).unwrap();
+    let open = dial(folder.path());
     let mut open = BufReader::new(open);
     let is_there = |name: &str| folder.path().join(name).exists();
     for removed in [
@@ -493,7 +500,7 @@ fn commands_wait_for_each_other_and_a_server_for_them() {
     let program = Program::serve(folder.path());
     running.extend(["oil", "rice", "soap"].map(words));
     for child in running {
-        ok(child.wait_with_output().unwrap());
+        ok(output_of(child));
     }
     let items = ok(run(folder.path(), &["list", "show", "shopping"]));
     for item in ["milk", "tea", "salt", "oil", "rice", "soap"] {
@@ -537,7 +544,7 @@ fn a_person_who_is_asked_keeps_nobody_out() {
         .unwrap();
     let _program = Program::serve(folder.path());
     writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
-    ok(child.wait_with_output().unwrap());
+    ok(output_of(child));
 }
 
 #[test]

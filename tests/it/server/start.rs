@@ -4,14 +4,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use support::client::Client;
-use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::program::{Program, hearth, send_signal};
+use support::{MAX_WAIT, eventually};
 
 /// How long an idle server is watched.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -116,15 +117,16 @@ fn a_terminal_that_nobody_reads_stops_nobody() {
         .spawn()
         .unwrap();
     // Read until the server says where it listens, and never again.
-    let mut errors = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    let address = loop {
-        line.clear();
-        assert!(errors.read_line(&mut line).unwrap() > 0, "it ended");
-        if let Some((_, address)) = line.trim().split_once("listening on http://") {
-            break address.parse().unwrap();
-        }
-    };
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    let (sender, said) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut lines = errors.lines().map_while(Result::ok);
+        let place = |line: String| Some(line.split_once("listening on http://")?.1.to_owned());
+        let address = lines.find_map(place);
+        let _ = sender.send((address, lines));
+    });
+    let (address, _unread) = said.recv_timeout(MAX_WAIT).unwrap();
+    let address = address.expect("it listens").trim().parse().unwrap();
     // Far more lines than the pipe and the queue hold.
     for _ in 0..4_000 {
         assert_eq!(support::http::get(address, "/health").status, 200);

@@ -12,7 +12,7 @@ use serde_json::json;
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
-use support::program::{Program, hearth, is_there, printed, run, send_signal};
+use support::program::{Program, finish, hearth, is_there, printed, run, send_signal};
 use support::socket::{exchange, uninterrupted};
 use support::{MAX_WAIT, eventually};
 
@@ -210,7 +210,7 @@ fn what_the_server_refuses_is_an_error_of_the_command() {
     ] {
         let mut command = hearth(folder.path());
         command.arg("config").args(words).env("HERE", "x");
-        let output = command.output().unwrap();
+        let output = finish(&mut command);
         let said = printed(&output);
         assert_eq!(output.status.success(), is_taken, "{words:?}: {said}");
         assert_eq!(
@@ -297,11 +297,11 @@ fn the_unit_file_is_right_and_leaves_little_exposed() {
         return;
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/hearth.service");
-    let output = Command::new("systemd-analyze")
-        .args(["security", "--offline=true", "--no-pager"])
-        .arg(&unit)
-        .output()
-        .unwrap();
+    let output = finish(
+        Command::new("systemd-analyze")
+            .args(["security", "--offline=true", "--no-pager"])
+            .arg(&unit),
+    );
     let text = printed(&output);
     let line = text.lines().find(|line| line.contains("Overall exposure"));
     let exposure: f64 = line
@@ -311,11 +311,7 @@ fn the_unit_file_is_right_and_leaves_little_exposed() {
     assert!(exposure <= MOST_EXPOSED, "{exposure}: {text}");
 
     // Program and manual need not be installed here; the rest must be in order.
-    let output = Command::new("systemd-analyze")
-        .arg("verify")
-        .arg(&unit)
-        .output()
-        .unwrap();
+    let output = finish(Command::new("systemd-analyze").arg("verify").arg(&unit));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let ours = errors
         .lines()

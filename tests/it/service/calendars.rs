@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufReader, Write};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::process::status;
-use support::program::{Program, printed, run};
+use support::program::{Program, output_of, printed, run};
 use support::served::{Served, read_request};
 
 /// A model that calls the tool that the message names, with the arguments behind it.
@@ -688,10 +689,9 @@ fn a_record_is_exported_without_its_password_and_goes_with_its_person() {
         "ann",
         "--household",
     ]);
-    let added = command
-        .stdin(fs::File::open(&hidden).unwrap())
-        .output()
-        .unwrap();
+    command.stdin(fs::File::open(&hidden).unwrap());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let added = output_of(command.spawn().unwrap());
     assert!(added.status.success(), "{}", printed(&added));
     let mut user = home.websocket(&home.tokens.user);
     settled(&mut user, "Home", "ok");

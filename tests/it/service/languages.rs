@@ -7,7 +7,7 @@ use support::eventually;
 use support::home::{Home, PASSWORD};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::{free_port, hearth, printed};
+use support::program::{finish, free_port, hearth, printed};
 use support::receiver::Receiver;
 
 /// Signs in as a page does in a browser of this language; returns what is chosen.
@@ -45,7 +45,7 @@ fn a_browser_says_its_language_and_a_person_chooses_another() {
     let chosen = |language: &str| {
         let mut command = hearth(home.folder.path());
         command.args(["account", "language", language]);
-        printed(&command.env("HEARTH_TOKEN", token).output().unwrap())
+        printed(&finish(command.env("HEARTH_TOKEN", token)))
     };
     assert!(chosen("nl").contains("nl now"));
     assert_eq!(clock(&mut client), "Klok");
@@ -154,7 +154,7 @@ fn errors_are_in_the_language_of_a_person_and_in_english_for_a_program() {
     assert_eq!(why(&mut program, &missing), in_english);
     let mut command = hearth(home.folder.path());
     command.args(["chat", "--conversation", id, "Hallo"]);
-    let said = printed(&command.env("HEARTH_TOKEN", token).output().unwrap());
+    let said = printed(&finish(command.env("HEARTH_TOKEN", token)));
     assert!(said.contains(there_is_none), "{said}");
 
     let wrong = |language: Option<&str>| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::client::{Client, End};
 use support::home::{Home, PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
 use support::http::post;
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, hearth, output_of, printed, run};
 
 fn sign_in(home: &Home, name: &str, password: &str) -> Result<String, u16> {
     sign_in_at(home.address(), name, password)
@@ -422,7 +422,7 @@ fn account(folder: &TemporaryDirectory, words: &[&str], input: &str) -> (bool, S
         .unwrap()
         .write_all(input.as_bytes())
         .unwrap();
-    let ran = child.wait_with_output().unwrap();
+    let ran = output_of(child);
     (ran.status.success(), printed(&ran))
 }
 
@@ -590,7 +590,7 @@ fn nobody_is_removed_where_nobody_can_be_asked() {
                 // It need not read it.
                 let _ = stdin.write_all(input.as_bytes());
             }
-            let ran = child.wait_with_output().unwrap();
+            let ran = output_of(child);
             let said = printed(&ran);
             if !is_removed {
                 assert!(!ran.status.success(), "{said}");

@@ -1,6 +1,5 @@
 //! What the configuration says about single people, on a running server.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use hearth::service::people::child_limits;
@@ -11,7 +10,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, printed, run};
 
 /// The text of the first message, which is the system prompt.
 fn system_prompt(request: &Value) -> &str {
@@ -31,11 +30,7 @@ fn a_child_is_added_to_a_running_server_and_is_narrowed_from_the_first_message()
     write_config(folder.path(), model.config());
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());
-    let added = hearth(folder.path())
-        .args(["user", "add", "leo", "--child", "--generate"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let added = finish(hearth(folder.path()).args(["user", "add", "leo", "--child", "--generate"]));
     assert!(added.status.success(), "{}", printed(&added));
     let password = String::from_utf8(added.stdout).unwrap();
     let sign_in = json!({ "username": "LEO", "password": password.trim() });

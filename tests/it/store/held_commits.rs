@@ -1,7 +1,7 @@
 //! Effects follow commits: while a commit is held back, nothing that depends on it
 //! leaves the server, and when it fails, nothing ever does.
 
-use std::sync::{Arc, Barrier};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -9,18 +9,19 @@ use serde_json::{Value, json};
 use crate::scenarios::with_account;
 use store::Viewer;
 use support::client::Client;
-use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
 use support::receiver::Receiver;
+use support::{MAX_WAIT, eventually};
 
 /// A model that calls the tool `mark` and then answers. Before its first call it
 /// waits for the test, too.
-fn marking(first: Option<Arc<Barrier>>) -> Model {
+fn marking(first: Option<mpsc::Receiver<()>>) -> Model {
+    let first = first.map(Mutex::new);
     Model::start(move |request, number| {
         if let Some(first) = first.as_ref().filter(|_| number == 0) {
-            first.wait();
+            first.lock().unwrap().recv_timeout(MAX_WAIT).unwrap();
         }
         let last = request["messages"].as_array().unwrap().last().unwrap();
         match last["role"] == "tool" {
@@ -153,8 +154,8 @@ fn chat_past_a_failed_commit(
     table: &'static [&'static str],
     event: &str,
 ) -> (Home, Client, Value, TemporaryDirectory) {
-    let called = Arc::new(Barrier::new(2));
-    let (model, folder) = (marking(Some(called.clone())), TemporaryDirectory::new());
+    let (go, first) = mpsc::channel();
+    let (model, folder) = (marking(Some(first)), TemporaryDirectory::new());
     let home = Home::start(with_mark(model.config(), &folder, permission));
     let mut client = home.admin();
     client.ask(json!({ "type": "subscribe", "events": [event] }));
@@ -164,7 +165,7 @@ fn chat_past_a_failed_commit(
     home.server().store().flush().unwrap();
     let gate = home.server().store().commit_gate(table);
     gate.hold();
-    called.wait();
+    go.send(()).unwrap();
     gate.wait_for(1);
     gate.fail();
     let next = client.receive();
@@ -196,8 +197,8 @@ fn a_person_is_asked_after_the_question_is_committed() {
 /// the turn nevertheless continues from its steps: nobody is asked twice.
 #[test]
 fn a_turn_continues_from_its_steps_if_the_note_that_it_runs_is_lost() {
-    let called = Arc::new(Barrier::new(2));
-    let (model, folder) = (marking(Some(called.clone())), TemporaryDirectory::new());
+    let (go, first) = mpsc::channel();
+    let (model, folder) = (marking(Some(first)), TemporaryDirectory::new());
     let receiver = Receiver::start();
     let home = Home::start(with_mark(
         with_account(&model, receiver.url()),
@@ -214,7 +215,7 @@ fn a_turn_continues_from_its_steps_if_the_note_that_it_runs_is_lost() {
     wait_until_writable(&home, false);
     gate.open();
     wait_until_writable(&home, true);
-    called.wait();
+    go.send(()).unwrap();
     let mut client = home.admin();
     let asked = eventually("somebody is asked", || {
         let list = client.ask(json!({ "type": "list_approvals" }));

@@ -1,13 +1,12 @@
 //! `hearth relay join`, `status` and `leave`, and a machine from afar.
 
 use std::fs;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use support::eventually;
 use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, printed, run};
 use support::relay::{Forwarder, TOKEN};
 
 /// Runs `hearth` with these variables.
@@ -18,7 +17,7 @@ fn hearth_with(
 ) -> std::process::Output {
     let mut command = hearth(folder.path());
     command.envs(variables.iter().copied()).args(words);
-    command.stdin(Stdio::null()).output().unwrap()
+    finish(&mut command)
 }
 
 #[test]

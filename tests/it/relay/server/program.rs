@@ -10,7 +10,7 @@ use serde_json::json;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, write_config};
 use support::http::{get, post};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, printed, run};
 use support::relay_peers::{Line, Machine, TOKEN, ping, relay, request, with_token};
 
 use super::text;
@@ -206,18 +206,18 @@ fn the_program_wants_a_long_token_and_makes_one() {
     let output = run(folder.path(), &["relay"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(printed(&output).contains("AUTH_TOKEN is not set"));
-    let output = hearth(folder.path())
-        .arg("relay")
-        .env("AUTH_TOKEN", "x".repeat(31))
-        .output()
-        .unwrap();
+    let output = finish(
+        hearth(folder.path())
+            .arg("relay")
+            .env("AUTH_TOKEN", "x".repeat(31)),
+    );
     assert_eq!(output.status.code(), Some(1));
     assert!(printed(&output).contains("31 characters"));
-    let output = hearth(folder.path())
-        .args(["relay", "--cert", "/nowhere/cert.pem", "--key", "key.pem"])
-        .env("AUTH_TOKEN", TOKEN)
-        .output()
-        .unwrap();
+    let output = finish(
+        hearth(folder.path())
+            .args(["relay", "--cert", "/nowhere/cert.pem", "--key", "key.pem"])
+            .env("AUTH_TOKEN", TOKEN),
+    );
     assert_eq!(output.status.code(), Some(1));
     let text = printed(&output);
     assert!(

@@ -294,7 +294,7 @@ fn a_turn_of_somebody_removed_or_made_a_guest_has_no_tools_any_more() {
             match last["role"] == "tool" {
                 true => Act::say(last["content"].as_str().unwrap()),
                 false => {
-                    wait.lock().unwrap().recv().unwrap();
+                    wait.lock().unwrap().recv_timeout(MAX_WAIT).unwrap();
                     Act::call("remember", json!({ "content": "plums", "share": true }))
                 }
             }

@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use store::UserRole;
 use support::client::Client;
-use support::eventually;
 use support::home::Home;
 use support::http::post;
 use support::model::{Act, Model};
 use support::receiver::Receiver;
+use support::{MAX_WAIT, eventually};
 
 /// An id that nothing has.
 const NO_CONVERSATION: &str = "conv_0000000000001";

@@ -21,7 +21,7 @@ fn a_turn_tells_the_model_nothing_private_once_its_conversation_is_shared() {
         2 => recall(),
         // Shared while the model thinks.
         3 => {
-            wait.lock().unwrap().recv().unwrap();
+            wait.lock().unwrap().recv_timeout(MAX_WAIT).unwrap();
             recall()
         }
         // What it called without knowing that is refused.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::{eventually, exported, good, household, nightly, refused, text};
-use support::SetOnDrop;
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, printed, run};
+use support::{MAX_WAIT, SetOnDrop};
 
 #[test]
 fn a_backup_under_load_is_restored_elsewhere() {
@@ -344,6 +344,7 @@ fn a_backup_is_of_one_moment_and_its_parts_come_in_their_order() {
     }
     let key = fs::read_to_string(folder.path().join("hearth.sock.key")).unwrap();
     let socket = UnixStream::connect(folder.path().join("hearth.sock")).unwrap();
+    socket.set_read_timeout(Some(MAX_WAIT)).unwrap();
     let mut lines = BufReader::new(socket);
     let mut ask = |request: Value| -> Value {
         writeln!(lines.get_mut(), "{request}").unwrap();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{DAY, eventually, exported, good, household, nightly, refused, text};
 use support::home::{Home, TemporaryDirectory};
-use support::program::{hearth, is_there, printed, run};
+use support::program::{finish, hearth, is_there, output_of, printed, run};
 
 const PASSPHRASE: &str = "the kettle sings at nine";
 
@@ -33,7 +33,7 @@ fn fed(mut command: Command, input: &[u8]) -> Output {
     let mut child = piped.spawn().unwrap();
     // A command that is over has no need of it.
     let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    output_of(child)
 }
 
 /// A fresh key: the file of its secret, and the public one.
@@ -311,7 +311,7 @@ fn the_program_age_reads_our_backups_and_we_read_its_files() {
     let place = TemporaryDirectory::new();
     let at = |name: &str| place.path().join(name);
     let age = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().unwrap();
+        let output = finish(Command::new(program).args(arguments));
         assert!(output.status.success(), "{}", printed(&output));
     };
     let backup = at("plain.db");

@@ -15,7 +15,7 @@ use support::eventually;
 use support::home::{PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
 use support::http::{get, post};
 use support::model::Model;
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, finish, hearth, printed, run};
 
 /// A user with no rights, for what root may do in any case.
 const NOBODY: u32 = 65_534;
@@ -54,7 +54,7 @@ fn a_refused_start_leaves_nothing_that_makes_later_ones_fail() {
         let all = all.map(|entry| entry.unwrap().path()).chain([data.clone()]);
         all.for_each(|path| chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
     }
-    let refused = serve(&data).output().unwrap();
+    let refused = finish(&mut serve(&data));
     let said = printed(&refused);
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("hearth.db cannot be written"), "{said}");

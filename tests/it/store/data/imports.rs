@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{exported, good, household, refused, sample, text};
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, hearth, printed, run};
+use support::program::{Program, hearth, output_of, printed, run};
 use support::socket;
 
 #[test]
@@ -178,10 +178,10 @@ fn what_is_no_file_is_imported_as_it_comes_and_what_fails_is_shown_all_the_same(
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
     let import = |folder: &Path, text: &str| {
-        std::thread::scope(|scope| {
-            scope.spawn(|| fs::write(&fifo, text).unwrap());
-            run(folder, &["import", fifo.to_str().unwrap()])
-        })
+        // Waited for by nobody: it does not end if the command never opens the file.
+        let (fifo_too, text) = (fifo.clone(), text.to_owned());
+        std::thread::spawn(move || fs::write(fifo_too, text));
+        run(folder, &["import", fifo.to_str().unwrap()])
     };
     let other = TemporaryDirectory::new();
     write_config(other.path(), json!({}));
@@ -259,7 +259,7 @@ fn a_file_over_the_limit_is_refused_on_every_way() {
                 .unwrap();
             // It ends before it has read all.
             let _ = child.stdin.take().unwrap().write_all(file.as_bytes());
-            let ended = child.wait_with_output().unwrap();
+            let ended = output_of(child);
             assert_eq!(ended.status.code(), Some(1), "{}", printed(&ended));
             assert!(printed(&ended).contains(says), "{}", printed(&ended));
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use store::Store;
 
 use super::{exported, good, household, text};
-use support::program::{Program, hearth, printed};
+use support::program::{Program, finish, hearth, printed};
 
 /// Starts a command and kills it after a moment.
 fn killed(folder: &Path, arguments: &[&str], moment: Duration) {
@@ -110,11 +110,11 @@ fn a_full_disk_leaves_no_half_a_backup() {
         env!("CARGO_BIN_EXE_hearth"),
         text(&target)
     );
-    let output: Output = std::process::Command::new("sh")
-        .args(["-c", &script])
-        .env("HEARTH_DATA_DIR", folder.path())
-        .output()
-        .unwrap();
+    let output: Output = finish(
+        std::process::Command::new("sh")
+            .args(["-c", &script])
+            .env("HEARTH_DATA_DIR", folder.path()),
+    );
     assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     assert!(
         printed(&output).contains("cannot be written"),

@@ -25,7 +25,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::TemporaryDirectory;
 use support::http::{Answer, post};
-use support::program::{Program, hearth};
+use support::program::{Program, finish, hearth};
 use support::receiver::Receiver;
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
@@ -82,7 +82,7 @@ impl Frozen {
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = hearth(self.folder.path());
         command.args(arguments).envs(self.environment());
-        command.output().unwrap()
+        finish(&mut command)
     }
 
     fn token(&self, user: &str) -> &str {
