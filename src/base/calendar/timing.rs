@@ -43,7 +43,7 @@ impl Timing {
                 let shown: String = at.trim().chars().take(64).collect();
                 Error::invalid_request(Said::of(
                     "error.time",
-                    &[("text", &shown.escape_debug().to_string())],
+                    &[("text", &format!("{shown:?}"))],
                 ))
             })?,
             (None, Some(cron)) => match phrase::read(cron, zone, now) {
