@@ -406,8 +406,7 @@ impl Field {
     }
 
     fn wrong(&self, part: &str, why: Said) -> Error {
-        let part = part.escape_debug().to_string();
-        let said = Said::of("error.cron_field", &[("part", &part)]);
+        let said = Said::of("error.cron_field", &[("part", &format!("{part:?}"))]);
         let field = Said::of(self.name, &[]);
         Error::invalid_request(said.with("field", field).with("why", why))
     }

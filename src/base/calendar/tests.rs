@@ -171,6 +171,7 @@ fn a_single_time_is_local_unless_it_says_otherwise() {
         ("+99999999999999999999d", "must be a time such as"),
         ("+ä", "must be a time such as"),
         ("", "must be a time such as"),
+        ("5 o'clock or so", "not \"5 o'clock or so\""),
     ] {
         let error = Timing::new(Some(at), None, &berlin(), now).unwrap_err();
         assert!(error.message().contains(says), "{at}: {error}");

@@ -41,10 +41,7 @@ impl Timing {
         let meaning = match (at, cron) {
             (Some(at), None) => read(at.trim(), zone, now).ok_or_else(|| {
                 let shown: String = at.trim().chars().take(64).collect();
-                Error::invalid_request(Said::of(
-                    "error.time",
-                    &[("text", &shown.escape_debug().to_string())],
-                ))
+                Error::invalid_request(Said::of("error.time", &[("text", &format!("{shown:?}"))]))
             })?,
             (None, Some(cron)) => match phrase::read(cron, zone, now) {
                 Some(repeated @ Meaning::Repeated(_)) => repeated,

@@ -20,7 +20,7 @@ use crate::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
 use base::files::replace;
 use base::sync;
-use base::url::Url;
+use base::url::{MASK, Url};
 
 /// The file before a change.
 struct Standing {
@@ -94,8 +94,10 @@ impl Settings {
                     let path: KeyPath = key.parse()?;
                     path.put(members, value.clone())?;
                     for (place, text) in texts(&path, value) {
-                        // A form sends back what it was shown, perhaps masked.
-                        let is_as_shown = place.find(&shown).is_some_and(|one| one == text);
+                        // A form sends back what it was shown, perhaps masked. A mask alone names
+                        // no address: what it stands for could go to another one.
+                        let is_as_shown =
+                            text != MASK && place.find(&shown).is_some_and(|one| one == text);
                         if let Some(kept) = place.find(&before).filter(|_| is_as_shown) {
                             place.put(members, kept.clone())?;
                         }

@@ -396,6 +396,33 @@ fn what_comes_back_as_it_was_shown_stays_as_it_is() {
     }
 }
 
+/// Where a variable is not set, secrets are shown as a mask alone.
+#[test]
+fn a_mask_does_not_take_its_secret_to_another_address() {
+    let directory = Directory::default();
+    let entry = json!({
+        "provider": "openai-compatible", "model": "m",
+        "base_url": "https://models.lan/v1", "api_key": "sk-0",
+    });
+    let mut file = entry.clone();
+    file["fallback"] = json!([entry]);
+    file["channels"] = json!({ "telegram": { "type": "telegram", "bot_token": "${MISSING}" } });
+    let path = directory.write("config.json", &file.to_string());
+    let settings = Settings::open(&path, environment);
+    assert_eq!(settings.readable()["api_key"], "***");
+    let mut moved = settings.readable()["fallback"].clone();
+    moved[0]["base_url"] = json!("https://evil.example/v1");
+    for change in [
+        json!({ "base_url": "https://evil.example/v1", "api_key": "***" }),
+        json!({ "fallback": moved }),
+    ] {
+        let refused = settings.update(&changes(change)).unwrap_err();
+        assert!(refused.message().contains("is masked"), "{refused}");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("evil"), "{text}");
+    }
+}
+
 #[test]
 fn a_file_with_problems_is_mended_step_by_step() {
     let directory = Directory::default();

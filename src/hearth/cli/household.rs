@@ -186,7 +186,7 @@ next start, marked as late.
 --people NAMES     Remind all of these, separated by commas; with --say
 --on CHANGE        In place of a time: \"list NAME\", \"webhook ACCOUNT\", or so many
                    minutes before an event: \"event 30\", \"event 30 CALENDAR\"
---if-changed CALLS A JSON array of {\"tool\", \"arguments\"}: they run first, and without a
+--if-changed JSON  An array of calls {\"tool\", \"arguments\"}: they run first, and without a
                    change of their results no model is asked
 --cron FIELDS      Repeatedly: minute, hour, day, month, weekday,
                    such as \"30 7 * * mon-fri\", or @daily

@@ -224,7 +224,6 @@ fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> O
     Ok(found)
 }
 
-/// Stores a piece that follows what has arrived.
 /// An attachment with that part of it.
 fn with_part(
     connection: &Connection,
@@ -242,6 +241,7 @@ fn with_part(
     }
 }
 
+/// Stores a piece that follows what has arrived.
 fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
     write.execute(
         "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",

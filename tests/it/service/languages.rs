@@ -325,7 +325,7 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
         (
             "cron",
             "0 25 * * *",
-            "\"cron\", Stunde: \"25\" geht nicht: möglich ist 0 bis 23",
+            "\"cron\", Stunde: \"25\" geht nicht: möglich sind 0 bis 23",
             "the hour of \"cron\" cannot be \"25\": values are 0 to 23",
         ),
         (

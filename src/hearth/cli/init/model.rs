@@ -106,7 +106,7 @@ pub fn choose(
         };
         if !prompter.is_interactive() {
             return Err(CliError::failed(format!(
-                "{said}; nothing was written (--no-test skips this test)"
+                "{said}\nNothing was written; --no-test skips this test."
             )));
         }
         prompter.say(&said)?;

@@ -133,7 +133,7 @@ fn a_missing_answer_is_named_and_nothing_written() {
         2 | init --provider ollama --base-url http://127.0.0.1:1 --no-test | --model
         1 | init --relay wss://relay.example             | HEARTH_RELAY_TOKEN
         1 | init --provider groq --model m --api-key-env NOT_SET | NOT_SET is not set
-        1 | init --provider ollama --base-url http://127.0.0.1:1 --model m | nothing was written
+        1 | init --provider ollama --base-url http://127.0.0.1:1 --model m | Nothing was written
         2 | init --lan --local-only                      | cannot be used together
         2 | init --relay relay.example                   | --relay must be a URL
         1 | init --admin-password-stdin                  | standard input ended
