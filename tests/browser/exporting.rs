@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::audiences::sign_in_as;
 use super::chromium::{Chromium, Page};
 use super::forms::press;
-use super::pages::go;
+use super::pages::{go, look};
 use super::{LAST_REPLY, check, long_conversation, say, sign_in, until_last_reply};
 use support::MAX_WAIT;
 use support::client::Client;
@@ -121,6 +122,48 @@ fn a_file_of_a_message_is_downloaded_as_it_was_sent() {
         text.contains("for Sunday\n\n- Attached: pancakes.txt (text/plain"),
         "{text}"
     );
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_guest_saves_what_is_theirs() {
+    let home = Home::offline();
+    // Who becomes a guest keeps what is theirs, and no more.
+    home.websocket(&home.tokens.user).chat("The boiler hums");
+    let mut admin = home.admin();
+    admin.chat("The roof leaks");
+    admin.ask(json!({ "type": "set_role", "name": "user", "role": "viewer" }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    let folder = TemporaryDirectory::new();
+    download_to(&mut page, folder.path());
+    sign_in_as(&mut page, &home, "user");
+    go(&mut page, "account");
+    look(&mut page, "account-guest");
+    let offered = page.evaluate(
+        "[...document.querySelectorAll('.page .card > h2')].map((one) => one.textContent)",
+    );
+    // Nothing that only those need who may write.
+    let for_guests = json!([
+        "Name",
+        "Theme",
+        "Language",
+        "Password",
+        "Another device",
+        "Signed in",
+        "Your data",
+        "Delete account"
+    ]);
+    assert_eq!(offered, for_guests);
+    let imports = "[...document.querySelectorAll('.page button')].some((one) => one.textContent === 'Import')";
+    assert_eq!(page.evaluate(imports), false);
+    press(&mut page, "Export");
+    let text = saved(&folder.path().join("hearth-user.jsonl"));
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    assert_eq!(lines[0]["type"], "hearth_export");
+    assert!(text.contains("The boiler hums") && !text.contains("The roof leaks"));
     check(&page, &home);
 }
 

@@ -136,6 +136,67 @@ fn french_is_whole_on_a_phone() {
     tour("fr", ", admin", "L’assistant veut");
 }
 
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn spanish_is_whole_on_a_phone() {
+    tour("es", ", admin", "El asistente quiere");
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn italian_is_whole_on_a_phone() {
+    tour("it", ", admin", "L’assistente vuole");
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn dutch_is_whole_on_a_phone() {
+    tour("nl", ", admin", "De assistent wil");
+}
+
+/// Dates, numbers and plurals, too, are those of whoever reads.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn what_others_ask_is_in_the_language_of_its_reader() {
+    let command = format!("echo {}", "1".repeat(4_229));
+    let model =
+        Model::start(move |_, _| Act::call("run_command", json!({ "command": command.as_str() })));
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tools": { "run_command": { "enabled": true } },
+    })));
+    let browser = Chromium::start_with(&["--accept-lang=de"]);
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    // The one who asks reads Spanish.
+    let mut user = home.websocket(&home.tokens.user);
+    user.ask(json!({ "type": "set_language", "language": "es" }));
+    for (list, items) in [("Markt", json!(["Milch"])), ("Garten", json!(["a", "b"]))] {
+        let add = json!({ "type": "update_list", "list": list, "add": items });
+        home.admin().ask(add);
+    }
+    let bins = json!({ "type": "create_schedule", "say": "Tonnen", "cron": "30 7 * * 1", "people": ["admin"] });
+    user.ask(bins);
+    let tea = json!({ "type": "create_schedule", "say": "Tee", "at": "2031-03-15T12:00" });
+    home.admin().ask(tea);
+    user.send(&json!({ "type": "chat", "message": "go", "audience": "household" }));
+    let says = |page: &mut Page, place: &str, text: &str| {
+        page.until(&format!("[...document.querySelectorAll({place:?})].some((one) => one.textContent.includes({text:?}))"));
+    };
+    says(&mut page, ".today", "1 offener Eintrag");
+    says(&mut page, ".today", "2 offene Einträge");
+    page.click(".waiting:not([hidden])");
+    says(&mut page, ".approval summary", "Der Assistent möchte");
+    says(&mut page, ".approval", "user fragt");
+    says(&mut page, ".approval .choices", "Einmal erlauben");
+    says(&mut page, ".unfold", "1.234 weitere Zeichen zeigen");
+    go(&mut page, "reminders");
+    says(&mut page, ".rows", "Von user: Tonnen");
+    says(&mut page, ".rows", "jeden Montag um 7:30");
+    says(&mut page, ".rows", "Nächstes Mal: 15.03.2031");
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+}
+
 /// What goes wrong is said in the language of the page, and without ids.
 #[test]
 #[ignore = "needs Chromium: make test-browser"]

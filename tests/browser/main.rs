@@ -264,6 +264,52 @@ fn thoughts_are_folded_above_the_reply_while_and_after_it_is_written() {
     check(&page, &home);
 }
 
+/// Keeps the events from the page from `window.isSlow` on, until it has read a reply.
+const SLOW_EVENTS: &str = "
+    window.WebSocket = class extends WebSocket {
+        set onmessage(handle) {
+            const kept = [];
+            super.onmessage = (message) => {
+                const { type, data } = JSON.parse(message.data);
+                if (window.isSlow && type === 'event') return void kept.push(message);
+                handle(message);
+                if (!data?.messages?.some(({ role }) => role === 'assistant')) return;
+                window.isSlow = false;
+                // The page adds what it has read first.
+                setTimeout(() => kept.splice(0).forEach(handle));
+            };
+        }
+    };";
+
+/// The events of a turn may come when the page has read its reply already.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn thoughts_and_calls_stay_with_a_reply_that_is_read_before_its_events() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("<think>It may rain.</think>Take a coat."),
+            false => Act::call("lists", json!({ "action": "show" })),
+        }
+    });
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    let script = json!({ "source": SLOW_EVENTS });
+    page.call("Page.addScriptToEvaluateOnNewDocument", script);
+    sign_in(&mut page, &home);
+    page.evaluate("window.isSlow = true");
+    say(&mut page, "coat?");
+    until_last_reply(&mut page, "Take a coat.");
+    let shown = "(() => { const tools = document.querySelector('[role=log] .assistant').querySelectorAll('.tools'); return tools.length === 2 && tools[0].querySelector('pre').textContent === 'It may rain.' && tools[1].querySelector('li').matches('.ok') && document.querySelectorAll('.messages .assistant').length === 1; })()";
+    page.until(shown);
+    // Another reply takes the place of this one, which is read once more.
+    page.click("[aria-label='Answer again']");
+    page.until("document.querySelector('.versions')?.textContent === '2 of 2'");
+    page.until(shown);
+    check(&page, &home);
+}
+
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn escape_stops_a_reply() {

@@ -183,9 +183,11 @@ impl Service {
         let assistant = self.assistant();
         let toolbox = &assistant.toolbox;
         let nobody = Readers::People([].into());
-        let asker = approval.user_id.filter(|_| is_own);
         let viewer = Viewer::readers_of(approval.conversation_id, &nobody);
-        let viewer = viewer.asked_by(asker, None);
+        let viewer = match approval.user_id.filter(|_| is_own) {
+            Some(asker) => viewer.asked_by(Some(asker), None),
+            None => viewer.household_only(),
+        };
         let tool = toolbox.get(&approval.tool);
         let arguments = match tool.map(|tool| check_arguments(tool.spec(), &approval.arguments)) {
             Some(Ok(arguments)) => arguments.into(),
@@ -194,10 +196,10 @@ impl Service {
         let tool = tool.map(Arc::as_ref);
         let name = &approval.tool;
         let wording = Wording::of(words, name, tool, &arguments, &self.store, &viewer);
-        // What others read is as it was when it was asked.
-        let reason = match asker {
-            Some(_) => wording.question(words, wording::widens(&approval.reason)),
-            None => approval.reason.clone(),
+        // What a call was about may be gone once it has run.
+        let reason = match approval.decision {
+            None => wording.question(words, wording::widens(&approval.reason)),
+            Some(_) => approval.reason.clone(),
         };
         let covers = views::covers(approval, words);
         let said = record::ApprovalWords {

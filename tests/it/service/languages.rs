@@ -91,6 +91,7 @@ fn questions_reminders_and_notifications_are_in_the_language_of_their_person() {
     sign_in(&mut admin, &home.tokens.admin, "es");
     let asked = admin.ask(json!({ "type": "list_approvals" }));
     let asked = &asked["approvals"][0];
+    assert_eq!(asked["reason"], "El asistente quiere recordar: Milch");
     assert_eq!(asked["origin"], "user pregunta");
     let labels = asked["answers"].as_array().unwrap().iter();
     let labels: Vec<&str> = labels.map(|one| one["label"].as_str().unwrap()).collect();

@@ -19,6 +19,8 @@ const choosing = lazily(() => import("./choosing.js"));
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
 export function chat({ household, go, id, sought }) {
   const messages = new Map();
+  /** The turns of replies that came meanwhile, by message: the server keeps no thoughts and calls. */
+  const turns = new Map();
   const log = h("ol.messages");
   const live = h("ol.messages.live");
   const older = h("div.older");
@@ -341,9 +343,9 @@ export function chat({ household, go, id, sought }) {
     if (!hasNewer) await catchUp();
   }
 
-  function add(message, turn) {
+  function add(message) {
     if (messages.has(message.id)) return;
-    const row = rowOf(message, turn);
+    const row = rowOf(message);
     messages.set(message.id, row);
     const later = [...log.children].reverse();
     const before = later.find((other) => other.dataset.id < message.id);
@@ -353,8 +355,8 @@ export function chat({ household, go, id, sought }) {
     days();
   }
 
-  function rowOf(message, turn) {
-    return messageRow(message, { household, id, turn, find: (other) => messages.get(other), quote: composing.quote, goOn, edit: composing.edit, again, remove: removeMessage, select });
+  function rowOf(message) {
+    return messageRow(message, { household, id, turn: turns.get(message.id), find: (other) => messages.get(other), quote: composing.quote, goOn, edit: composing.edit, again, remove: removeMessage, select });
   }
 
   /** The message that this one answers, if it is loaded. */
@@ -400,11 +402,17 @@ export function chat({ household, go, id, sought }) {
   }
 
   function arrived(message) {
-    const turn = household.turns.get(message.turn_id);
+    const turn = message.role === "assistant" && household.turns.get(message.turn_id);
+    if (turn) {
+      turns.set(message.id, turn);
+      // A reply may have been read before the events of its turn came.
+      messages.get(message.id)?.remove();
+      messages.delete(message.id);
+    }
     // A new version takes the place of the earlier one and of what followed it.
     if (message.versions?.length > 1) anew().catch(lost);
     else if (hasNewer) unseen = [...unseen.slice(-PAGE), message];
-    else add(message, message.role === "assistant" ? turn : null);
+    else add(message);
     if (message.role === "assistant") {
       dropLive(message.turn_id);
       announce(`Hearth: ${message.content.slice(0, 1000)}`);
