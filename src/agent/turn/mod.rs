@@ -110,7 +110,7 @@ pub enum Outcome {
 pub struct TurnReport {
     /// How it ended.
     pub outcome: Outcome,
-    /// Tokens of this run alone; earlier runs of the turn have reported theirs.
+    /// Tokens of this model in this run; what others used is noted already.
     pub usage: Usage,
     /// The model that answered last, or else the one that was asked.
     pub model: String,
@@ -131,6 +131,7 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         steps: Vec::new(),
         unsaved: 0,
         usage: Usage::default(),
+        noted: Usage::default(),
         answered_by: None,
         written: String::new(),
         is_outside: false,
@@ -181,7 +182,9 @@ struct TurnLoop<'a, 'b> {
     /// Everything that happened so far; the last `unsaved` are not on disk yet.
     steps: Vec<Step>,
     unsaved: usize,
+    /// Tokens of the model of the last reply, and those of others that answered before.
     usage: Usage,
+    noted: Usage,
     /// The model of the last reply.
     answered_by: Option<String>,
     /// The pieces of the reply that the model writes at present.

@@ -115,10 +115,11 @@ impl<'a> TurnLoop<'a, '_> {
             match answer {
                 Ok(reply) => {
                     self.written.clear();
+                    self.note_other_model(&reply);
                     self.usage.add(reply.usage);
                     let counted = reply.usage.input;
                     history.answered(if reply.is_estimated { 0 } else { counted });
-                    self.answered_by = reply.model.clone().or(self.answered_by.take());
+                    self.answered_by = reply.model.clone();
                     return Ok(Ok(reply));
                 }
                 Err(
@@ -136,6 +137,18 @@ impl<'a> TurnLoop<'a, '_> {
                 }
                 answer => return Ok(answer),
             }
+        }
+    }
+
+    /// Counts what the turn has used so far under the model that answered then, where another
+    /// one answers now: each has its price.
+    fn note_other_model(&mut self, reply: &ModelReply) {
+        let (store, turn) = (self.run.store, self.run.turn.id);
+        let is_other = |model: &mut String| Some(&*model) != reply.model.as_ref();
+        if let Some(model) = self.answered_by.take_if(is_other) {
+            let used = std::mem::take(&mut self.usage);
+            store.note_usage(turn, used, &model, self.run.purpose());
+            self.noted.add(used);
         }
     }
 }

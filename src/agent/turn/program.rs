@@ -53,6 +53,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
         self.save()?;
         let mut usage = self.run.turn.usage;
+        usage.add(self.noted);
         usage.add(self.usage);
         let handed = HandedCalls {
             calls: calls.to_vec(),

@@ -263,6 +263,126 @@ fn a_time_is_understood_as_people_say_it() {
 }
 
 #[test]
+fn a_time_in_other_words_is_the_one_that_people_mean() {
+    let table = "
+        half past seven              | Sun 2026-11-22 07:30
+        at half past seven pm        | Sat 2026-11-21 19:30
+        half past 7 in the evening   | Sat 2026-11-21 19:30
+        a quarter to 6 pm            | Sat 2026-11-21 17:45
+        ten past six                 | Sun 2026-11-22 06:10
+        20 minutes to 8              | Sun 2026-11-22 07:40
+        at six                       | Sun 2026-11-22 06:00
+        7 o'clock                    | Sun 2026-11-22 07:00
+        seven o’clock in the evening | Sat 2026-11-21 19:00
+        6 in the evening             | Sat 2026-11-21 18:00
+        8 tonight                    | Sat 2026-11-21 20:00
+        12 noon                      | Sat 2026-11-21 12:00
+        in twenty minutes            | Sat 2026-11-21 10:50
+        tonight at midnight          | Sun 2026-11-22 00:00
+        tonight at 12                | Sun 2026-11-22 00:00
+        tonight at 2am               | Sun 2026-11-22 02:00
+        tomorrow night at 12         | Mon 2026-11-23 00:00
+        Friday night at 1            | Sat 2026-11-28 01:00
+        at 12 at night               | Sun 2026-11-22 00:00
+        Friday 27 November at 6pm    | Fri 2026-11-27 18:00
+        Mon 30 Nov                   | Mon 2026-11-30 09:00
+        the 5th of next month        | Sat 2026-12-05 09:00
+        next month on the 24th       | Thu 2026-12-24 09:00
+        on the 31st                  | Thu 2026-12-31 09:00
+        Monday to Friday at 7        | 0 7 * * 1,2,3,4,5
+        mon-fri at half past seven   | 30 7 * * 1,2,3,4,5
+        Sunday evenings at 7         | 0 19 * * 0
+        at 7 on Mondays and Fridays  | 0 7 * * 1,5
+        every night at 12            | 0 0 * * *
+        every half hour              | */30 * * * *
+        @midnight                    | 0 0 * * *
+    ";
+    let now = time("2026-11-21T09:30:00Z");
+    for [said, expected] in rows(table) {
+        let timing = Timing::new(Some(said), None, &berlin(), now);
+        let timing = timing.unwrap_or_else(|error| panic!("{said}: {error}"));
+        let once = berlin().day_and_minute(timing.next_at);
+        let found = timing.cron.as_ref().map_or(once, ToString::to_string);
+        assert_eq!(found, expected, "{said}");
+    }
+}
+
+/// A wrong time is worse than none.
+#[test]
+fn what_could_be_misread_is_refused() {
+    let now = time("2026-11-21T09:30:00Z");
+    for said in [
+        // What belongs to the first words alone must not be lost.
+        "a week on Tuesday",
+        "two weeks from Monday",
+        "a week from tomorrow",
+        "tomorrow in 2 hours",
+        "today and tomorrow at 6",
+        "every morning and evening",
+        "every morning at 7:30 and evening at 7:30",
+        "every weekday at 7 and every weekend at 9",
+        // Crontab cannot say it.
+        "every second Tuesday of the month",
+        "every third Friday of the month",
+        "the last day of every month",
+        "every Monday in December",
+        "every day of December",
+        "every month starting tomorrow",
+        "every Friday night at 1",
+        // Other days, hours or spans for different people.
+        "Monday in December",
+        "next month on Monday",
+        "next month on the 31st of May",
+        "in May at 5",
+        "Thursday 27 November",
+        "18h",
+        "at 18h",
+        "at 5.3",
+        "half seven",
+        "5 to 8",
+        "every day from nine to five",
+        // No such hour.
+        "at 12 in the morning",
+        "in the evening at 12",
+        "tomorrow morning at 6pm",
+        "this afternoon at 11",
+        // It is 10:30: next year or tomorrow is not meant.
+        "21 November",
+        "this morning at 9",
+    ] {
+        let error = Timing::new(Some(said), None, &berlin(), now).expect_err(said);
+        let message = error.message();
+        assert!(
+            message.contains("must be a time such as") || message.contains("is in the past"),
+            "{said}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_time_in_words_keeps_to_the_calendar_and_the_clocks() {
+    let table = "
+        next Tuesday at 18:00 | 2026-11-24T09:30:00Z | Tue 2026-12-01 18:00
+        Tuesday at 18:00      | 2026-11-24T09:30:00Z | Tue 2026-11-24 18:00
+        tonight at 2          | 2026-11-21T23:30:00Z | Sun 2026-11-22 02:00
+        the 31st of next month | 2027-01-30T09:30:00Z | -
+        next month on the 5th | 2026-11-03T09:30:00Z | Sat 2026-12-05 09:00
+        tomorrow              | 2026-12-31T09:30:00Z | Fri 2027-01-01 09:00
+        in 2 days             | 2027-03-27T09:30:00Z | Mon 2027-03-29 10:30
+        in 48 hours           | 2027-03-27T09:30:00Z | Mon 2027-03-29 11:30
+        in a week             | 2026-10-24T08:30:00Z | Sat 2026-10-31 10:30
+        tomorrow at half past two | 2027-03-27T09:30:00Z | Sun 2027-03-28 03:00
+    ";
+    for [said, now, expected] in rows(table) {
+        let timing = Timing::new(Some(said), None, &berlin(), time(now));
+        let found = timing.map_or("-".to_owned(), |timing| {
+            berlin().day_and_minute(timing.next_at)
+        });
+        assert_eq!(found, expected, "{said} at {now}");
+    }
+}
+
+#[test]
 fn a_time_is_said_in_each_language() {
     let now = time("2026-11-21T23:30:00Z");
     for (language, at, said) in [

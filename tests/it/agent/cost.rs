@@ -165,3 +165,52 @@ fn the_side_model_writes_titles_and_what_each_purpose_cost_is_shown() {
         assert!(shown.contains(part), "{part} in {shown}");
     }
 }
+
+/// A turn that another model ends is counted under both, each at its price.
+#[test]
+fn each_model_is_charged_for_what_it_answered() {
+    let model = Model::start(|request, number| {
+        let text = request.to_string();
+        let usage = json!({ "prompt_tokens": 1_000, "completion_tokens": 0 });
+        match request["model"].as_str().unwrap() {
+            "main" if number == 0 => Act::call("current_time", json!({})),
+            "main" | "cheap" => Act::error(503, "retry-after-ms: 1\r\n", "overloaded"),
+            "stand-in" if text.contains("You name conversations") => Act::counted("Time", &usage),
+            _ => Act::counted("It is late.", &usage),
+        }
+    });
+    let mut config = model.config_with(json!({
+        "model": "main", "titles": true, "side_model": "cheap",
+        "prices": { "main": { "input": 1_000, "output": 0 },
+                    "cheap": { "input": 500, "output": 0 },
+                    "stand-in": { "input": 3, "output": 0 } },
+    }));
+    config["fallback"] = json!([{
+        "provider": "openai-compatible", "model": "stand-in", "base_url": config["base_url"],
+    }]);
+    let home = Home::start(config);
+    let mut client = home.admin();
+    let reply = client.ask(json!({ "type": "chat", "message": "how late?", "surface": "page" }));
+    assert_eq!(reply["response"], "It is late.");
+    let used = support::eventually("the title is counted", || {
+        let used = client.ask(json!({ "type": "get_usage", "by": "purpose" }))["usage"].clone();
+        let is_title = |row: &Value| row["purpose"] == "title";
+        (used.as_array().unwrap().iter().any(is_title)).then_some(used)
+    });
+    let mut rows: Vec<String> = (used.as_array().unwrap().iter())
+        .map(|row| {
+            let fields = ["purpose", "model", "input", "turns", "cost"].map(|name| &row[name]);
+            fields.map(ToString::to_string).join(" ")
+        })
+        .collect();
+    rows.sort();
+    let expected = [
+        "\"reply\" \"main\" 10 0 \"0.0100\"",
+        "\"reply\" \"stand-in\" 1000 1 \"0.0030\"",
+        "\"title\" \"stand-in\" 1000 0 \"0.0030\"",
+    ];
+    assert_eq!(rows, expected);
+    let turn = client.ask(json!({ "type": "get_turn", "turn_id": reply["turn_id"] }));
+    assert_eq!(turn["model"], "stand-in");
+    assert_eq!(turn["tokens"]["input"], 2_010, "all of it is the turn's");
+}

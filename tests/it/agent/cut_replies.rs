@@ -72,17 +72,21 @@ fn a_callback_says_that_the_reply_was_cut() {
 /// A limit that thinking used up is no empty answer.
 #[test]
 fn a_reply_that_was_cut_before_its_first_word_is_an_error_that_says_why() {
-    let model = Model::acting(vec![cut("", "length")]);
-    let home = Home::start(model.config());
-    let mut client = home.admin();
-    client.send(&json!({ "type": "chat", "message": "hello" }));
-    let error: Value = client.response()["error"].clone();
-    let text = error.as_str().unwrap();
-    assert!(
-        text.contains("limit on tokens") && text.contains("max_tokens"),
-        "{text}"
-    );
-    assert_eq!(model.requests().len(), 1, "it is not asked again");
+    let half = json!([{ "id": "a", "type": "function", "function":
+                        { "name": "write_file", "arguments": "{\"path\": \"letter.tx" } }]);
+    let call = json!({ "role": "assistant", "content": "", "tool_calls": half });
+    for act in [cut("", "length"), Act::Raw(whole(&call, "length"))] {
+        let model = Model::acting(vec![act]);
+        let home = Home::start(model.config());
+        let mut client = home.admin();
+        client.send(&json!({ "type": "chat", "message": "hello" }));
+        let error: Value = client.response()["error"].clone();
+        let text = error.as_str().unwrap();
+        for part in ["limit on tokens", "within a tool call", "max_tokens"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(model.requests().len(), 1, "it is not asked again");
+    }
 }
 
 /// What was to be done is done, and nothing more was said.
