@@ -369,11 +369,17 @@ impl Service {
             Some(reply) => Some(self.store.snapshot(viewer)?.message(reply)?.into_inner()),
             None => None,
         };
-        let is_over = turn.state.is_final();
-        let mut view = views::turn(turn.into_inner(), reply, words);
-        if !is_over {
-            (view.text, view.seq) = self.hub.written(id).unzip();
+        let mut turn = turn.into_inner();
+        let written = match turn.state.is_final() {
+            true => None,
+            false => self.hub.written(id),
+        };
+        // Pieces of the reply may be out before the commit that says that it runs.
+        if written.is_some() && turn.state == TurnState::Queued {
+            turn.state = TurnState::Running;
         }
+        let mut view = views::turn(turn, reply, words);
+        (view.text, view.seq) = written.unzip();
         Ok(json!(view))
     }
 }

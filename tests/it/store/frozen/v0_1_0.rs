@@ -85,8 +85,16 @@ fn everything_of_0_1_0_is_still_there() {
                 (found["indexing"] == false).then_some(())
             });
         }
+        let mut data = known["data"].clone();
+        // What waits is asked in the words of today.
+        let approvals = data.get_mut("approvals").and_then(Value::as_array_mut);
+        for approval in approvals.into_iter().flatten() {
+            if approval["decision"].is_null() {
+                approval.as_object_mut().unwrap().remove("reason");
+            }
+        }
         let found = admin.ask(request);
-        assert!(holds(&found, &known["data"]), "{found:#}, not {known:#}");
+        assert!(holds(&found, &data), "{found:#}, not {known:#}");
     }
 
     // The turn that a tool was running in, and the one behind it.
