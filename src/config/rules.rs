@@ -339,7 +339,8 @@ impl Rule for UrlText {
             return None;
         };
         if [&url.user, &url.query].contains(&&Some(MASK.to_owned())) {
-            let advice = "give it whole, with its user, password and query";
+            let advice =
+                "leave it out to keep it, or give all of it, with user, password and query";
             reader.refuse(path, format_args!("is masked; {advice}"));
             return None;
         }

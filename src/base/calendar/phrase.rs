@@ -132,7 +132,9 @@ impl Phrase {
         {
             let units = &words[skipped..skipped + taken];
             self.waits_days = units.len() > 1 && wait.as_secs().is_multiple_of(86_400);
-            self.waits_days &= units.iter().any(|word| unit(word).is_some_and(is_in_days));
+            self.waits_days &= units
+                .iter()
+                .any(|word| matches!(unit(word), Some(Unit::Day | Unit::Week)));
             only(&mut self.wait, wait)?;
             return Some(taken + skipped);
         }
@@ -537,10 +539,6 @@ impl Part {
 /// Sets what is said only once; none where it was set before.
 fn only<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
-}
-
-fn is_in_days(unit: Unit) -> bool {
-    matches!(unit, Unit::Day | Unit::Week)
 }
 
 /// `90s`, `20m`, `2h` or `3d`.

@@ -89,8 +89,8 @@ fn test_config(service: &Service, changes: &Map<String, Value>, words: Words) ->
     }))
 }
 
-/// Runs a command of a caller whose role suffices. Its response goes through `responder` before this returns,
-/// except for `chat`, whose response waits for its turn.
+/// Runs a command of a caller whose role suffices. Its response goes through `responder` before
+/// this returns, except for `chat`, whose response waits for its turn.
 pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: Responder) {
     match command {
         Command::Chat(chat) => service.chat(caller, chat, responder),
@@ -127,12 +127,15 @@ fn answer(
             revoked.map(|()| json!({ "revoked": true }))
         }
         Command::SignOutEverywhere(wanted) => service.sign_out_everywhere(caller, wanted.tokens),
-        // Taken before they come here: the first by the session.
+        // The session takes the first, and `run` the others.
         Command::Auth(_)
         | Command::Chat(_)
         | Command::Subscribe(_)
         | Command::Transcribe(_)
-        | Command::Speak(_) => Err(Error::server("the command has no answer", "of this kind")),
+        | Command::Speak(_) => Err(Error::server(
+            "the command was not run",
+            "it has no answer at once",
+        )),
         Command::FindModels(find) => match find.addresses.as_slice() {
             [] => Ok(nearby::on_this_machine()),
             addresses => nearby::at(addresses),

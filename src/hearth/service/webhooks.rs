@@ -242,7 +242,7 @@ impl Service {
     pub(super) fn callback_of(&self, turn: &Turn, end: &TurnEnd) -> (Option<NewDelivery>, bool) {
         let is_awaited = self.hub.is_watched(turn.id);
         let end = match self.is_severed(turn) {
-            true => &TurnEnd::failed(Error::unauthorized("this sender is linked no longer")),
+            true => &TurnEnd::failed(Error::unauthorized("this sender is no longer linked")),
             false => end,
         };
         let mut delivery = callback(&|| self.store.words_of(turn.user_id), turn, end, None);

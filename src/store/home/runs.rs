@@ -271,8 +271,7 @@ fn begin(
     message: String,
 ) -> Outcome<Begun> {
     if schedule.is_outside || schedule.is_trigger_outside {
-        let note = "UPDATE conversations SET has_outside_text = 1 WHERE id = ?";
-        write.execute(note, params![conversation])?;
+        conversations::note_outside_text(write, conversation)?;
     }
     let new = NewTurn {
         owner: schedule.owner_id,

@@ -20,6 +20,18 @@ use support::process::status;
 use support::program::{Program, output_of, printed, run};
 use support::served::{Served, read_request};
 
+/// A calendar of so many events that come each day from this one on.
+fn every_day(events: usize, first: &str) -> String {
+    let event = |number: usize| {
+        format!(
+            "BEGIN:VEVENT\r\nUID:{number}\r\nDTSTART:{first}T{:02}0000Z\r\nSUMMARY:X\r\n\
+             RRULE:FREQ=DAILY\r\nEND:VEVENT\r\n",
+            number % 24
+        )
+    };
+    calendar(&(0..events).map(event).collect::<String>())
+}
+
 /// A model that calls the tool that the message names, with the arguments behind it.
 pub fn caller() -> Model {
     Model::start(|request, _| {
@@ -479,16 +491,7 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
     assert_eq!(titles(&mut admin), ["Swim"], "nothing is lost");
     let large = "x".repeat(21 * 1024 * 1024);
     server.file("/large.ics", "1", &calendar(&large));
-    let daily: String = (0..400)
-        .map(|number| {
-            format!(
-                "BEGIN:VEVENT\r\nUID:{number}\r\nDTSTART:20200101T{:02}0000Z\r\nSUMMARY:X\r\n\
-                 RRULE:FREQ=DAILY\r\nEND:VEVENT\r\n",
-                number % 24
-            )
-        })
-        .collect();
-    server.file("/many.ics", "1", &calendar(&daily));
+    server.file("/many.ics", "1", &every_day(400, "20200101"));
     server.file("/page.ics", "1", "<html>");
     let redirect = format!(
         "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n",
@@ -974,16 +977,7 @@ fn a_calendar_without_end_and_one_of_a_million_times_take_no_memory_and_hold_up_
     };
     let (server, folder) = (CalendarServer::start(), TemporaryDirectory::new());
     // Two years ahead of each: more than a million.
-    let daily: String = (0..1_400)
-        .map(|number| {
-            format!(
-                "BEGIN:VEVENT\r\nUID:{number}\r\nDTSTART:20260101T{:02}0000Z\r\nSUMMARY:X\r\n\
-                 RRULE:FREQ=DAILY\r\nEND:VEVENT\r\n",
-                number % 24
-            )
-        })
-        .collect();
-    server.file("/many.ics", "1", &calendar(&daily));
+    server.file("/many.ics", "1", &every_day(1_400, "20260101"));
     let fine = |title: &str| {
         let day = Clock::system().now().plus(Duration::from_secs(86_400));
         let day = day.to_string()[..10].replace('-', "");
