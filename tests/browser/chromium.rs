@@ -218,14 +218,19 @@ impl Page {
 
     /// A DevTools command and its result.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.try_call(method, params)
+            .unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         match self.tab.clone() {
             Some(tab) => firefox::call(self, &tab, method, &params),
             None => self.send(method, params),
         }
     }
 
-    /// A command of the browser's own protocol and its result.
-    pub fn send(&mut self, method: &str, params: Value) -> Value {
+    /// A command of the browser's own protocol, and its result or the browser's error.
+    pub fn send(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({ "id": id, "method": method, "params": params });
@@ -247,8 +252,10 @@ impl Page {
             };
             let message: Value = serde_json::from_str(&text).unwrap();
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].clone();
+                return match message["result"].is_null() {
+                    true => Err(message),
+                    false => Ok(message["result"].clone()),
+                };
             }
             self.hear(&message);
         }
@@ -319,23 +326,30 @@ impl Page {
 
     /// The value of an expression; a promise is waited for.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let result = self.call(
+        self.try_evaluate(expression)
+            .unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    fn try_evaluate(&mut self, expression: &str) -> Result<Value, Value> {
+        let result = self.try_call(
             "Runtime.evaluate",
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }),
-        );
-        let thrown = &result["exceptionDetails"];
-        assert!(thrown.is_null(), "{expression}: {thrown}");
-        result["result"]["value"].clone()
+        )?;
+        match &result["exceptionDetails"] {
+            Value::Null => Ok(result["result"]["value"].clone()),
+            thrown => Err(thrown.clone()),
+        }
     }
 
     /// Waits until an expression holds. One that throws does not: it may ask something of
-    /// an element that is not there yet.
+    /// an element that is not there yet. Nor does one that the browser refuses: the document
+    /// may be on its way to another one.
     pub fn until(&mut self, expression: &str) {
         let deadline = Instant::now() + TIMEOUT;
         let held = format!(
             "(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()"
         );
-        while self.evaluate(&held) != true {
+        while self.try_evaluate(&held) != Ok(json!(true)) {
             if Instant::now() >= deadline {
                 self.evaluate(&format!("Boolean({expression})"));
                 let text = self.evaluate("document.body.innerText");

@@ -70,8 +70,10 @@ impl Firefox {
         let address = format!("ws://{}/session", self.address);
         let (socket, _) = tungstenite::client(address, stream).unwrap();
         let mut page = Page::new(socket);
-        page.send("session.new", json!({ "capabilities": {} }));
-        let tab = page.send("browsingContext.create", json!({ "type": "tab" }));
+        let session = json!({ "capabilities": {} });
+        page.send("session.new", session).unwrap();
+        let tab = json!({ "type": "tab" });
+        let tab = page.send("browsingContext.create", tab).unwrap();
         let tab = tab["context"].as_str().unwrap();
         let events = [
             "browsingContext.load",
@@ -81,7 +83,8 @@ impl Firefox {
         page.send(
             "session.subscribe",
             json!({ "events": events, "contexts": [tab] }),
-        );
+        )
+        .unwrap();
         page.tab = Some(tab.to_owned());
         page.size(1280, 800);
         page
@@ -96,18 +99,18 @@ impl Drop for Firefox {
 }
 
 /// Runs a DevTools command in a tab of Firefox.
-pub fn call(page: &mut Page, tab: &str, method: &str, params: &Value) -> Value {
+pub fn call(page: &mut Page, tab: &str, method: &str, params: &Value) -> Result<Value, Value> {
     match method {
         "Runtime.evaluate" => {
             let of = json!({
                 "expression": params["expression"], "target": { "context": tab },
                 "awaitPromise": true,
             });
-            let evaluated = page.send("script.evaluate", of);
-            match evaluated["type"].as_str() {
+            let evaluated = page.send("script.evaluate", of)?;
+            Ok(match evaluated["type"].as_str() {
                 Some("success") => json!({ "result": { "value": plain(&evaluated["result"]) } }),
                 _ => json!({ "exceptionDetails": evaluated["exceptionDetails"] }),
-            }
+            })
         }
         "Page.navigate" => {
             let of = json!({ "context": tab, "url": params["url"], "wait": "none" });
@@ -129,7 +132,7 @@ pub fn call(page: &mut Page, tab: &str, method: &str, params: &Value) -> Value {
             )
         }
         // It has no word for it.
-        "Emulation.setEmulatedMedia" => Value::Null,
+        "Emulation.setEmulatedMedia" => Ok(Value::Null),
         "Input.insertText" => {
             let text = params["text"].as_str().unwrap();
             let keys = text.chars().flat_map(|letter| {
@@ -154,7 +157,7 @@ pub fn call(page: &mut Page, tab: &str, method: &str, params: &Value) -> Value {
     }
 }
 
-fn type_keys(page: &mut Page, tab: &str, keys: Value) -> Value {
+fn type_keys(page: &mut Page, tab: &str, keys: Value) -> Result<Value, Value> {
     let keyboard = json!({ "type": "key", "id": "keyboard", "actions": keys });
     page.send(
         "input.performActions",
