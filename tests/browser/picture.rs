@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::chromium::Chromium;
 use super::{LAST_REPLY, check, say, sign_in};
+use support::calendar_server::CalendarServer;
+use support::eventually;
 use support::home::Home;
 use support::model::{Act, Model};
 
@@ -29,21 +31,32 @@ fn the_picture_of_the_readme_is_taken() {
                 json!({ "action": "add", "list": "shopping", "items": ["Mushrooms", "Peas", "Yoghurt"] }),
             ),
             () if asked("Mushrooms") => Act::say(DINNERS),
-            () if asked("oven") => Act::call("oven", json!({ "degrees": 200 })),
+            () if asked("on Thursday") => Act::call(
+                "edit_events",
+                json!({ "action": "add", "title": "Cello lesson", "start": "2026-12-03T17:00", "calendar": "Family" }),
+            ),
             () => Act::say("It is."),
         }
     });
-    let mut config = model.config();
-    config["model"] = json!("qwen3:14b");
-    config["tools"] = json!({ "custom": [{
-        "name": "oven",
-        "description": "Heats the oven.",
-        "parameters": { "degrees": "integer" },
-        "command": ["true"],
-    }] });
-    config["tool_permissions"] = json!({ "lists": "allow", "oven": "ask" });
-    let home = Home::start(config);
+    let home = Home::start(model.config_with(json!({
+        "model": "qwen3:14b",
+        "permission_mode": "ask",
+        "tool_permissions": { "lists": "allow" },
+    })));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
     let mut admin = home.admin();
+    admin.ask(json!({ "type": "set_display_name", "display_name": "Ada" }));
+    let calendars = CalendarServer::start();
+    admin.ask(json!({
+        "type": "add_calendar", "name": "Family", "url": calendars.url("/"), "username": "ann",
+        "password": "hidden-word", "audience": "household",
+    }));
+    eventually("the calendar is read", || {
+        let listed = admin.ask(json!({ "type": "list_calendars" }));
+        (listed["calendars"][0]["state"] == "ok").then_some(())
+    });
     for (conversation, message) in [
         ("A cello lesson moved to Friday", "Is it moved?"),
         ("Cottage in Cornwall, 16 August", "Is it booked?"),
@@ -56,9 +69,8 @@ fn the_picture_of_the_readme_is_taken() {
         );
         admin.ask(json!({ "type": "mark_read", "conversation_id": id }));
     }
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
+    page.reload();
+    page.until("document.querySelector('.who-am-i strong')?.textContent === 'Ada'");
     page.size(1280, 960);
     page.scheme("light");
     say(
@@ -66,8 +78,11 @@ fn the_picture_of_the_readme_is_taken() {
         "Plan three dinners for us, and write down what we lack",
     );
     page.until(&format!("{LAST_REPLY}?.querySelector('table')"));
-    say(&mut page, "Lovely. Heat the oven, please");
-    page.until("document.querySelector('.approval .primary')");
+    say(
+        &mut page,
+        "Lovely. The cello lesson is on Thursday at five: write it down for us all",
+    );
+    page.until("document.querySelector('.approval')?.innerText.includes('Cello lesson')");
     page.evaluate("document.activeElement.blur()");
     page.screenshot("readme");
     check(&page, &home);

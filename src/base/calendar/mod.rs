@@ -13,4 +13,4 @@ mod tests;
 pub use cron::Cron;
 pub use recurrence::Recurrence;
 pub use timing::Timing;
-pub use zone::{Zone, month, readable_date, weekday};
+pub use zone::{Zone, month, readable_date, spoken_stamp, weekday};

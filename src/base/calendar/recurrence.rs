@@ -8,6 +8,7 @@ use jiff::civil::{Date, DateTime, Weekday};
 
 use super::zone::Zone;
 use crate::clock::Timestamp;
+use crate::language::Words;
 
 /// Most numbers in one part of a rule.
 const MOST_VALUES: usize = 400;
@@ -123,6 +124,49 @@ impl Recurrence {
             _ => return None,
         }
         Some(())
+    }
+
+    /// The days of what is on `first` for the first time, in words: `every Monday`. None for
+    /// those that take more than a few words.
+    pub fn say(&self, first: Option<Date>, words: Words) -> Option<String> {
+        let is_plain = self.count.is_none()
+            && self.until.is_none()
+            && self.positions.is_empty()
+            && self.months.is_empty()
+            && self.days.is_empty()
+            && (self.weekdays.is_empty() || self.frequency == Frequency::Weekly);
+        if !is_plain {
+            return None;
+        }
+        let mut weekdays: Vec<Weekday> = self.weekdays.iter().map(|(_, day)| *day).collect();
+        if weekdays.is_empty() {
+            weekdays.extend(first.map(Date::weekday));
+        }
+        weekdays.sort_by_key(|day| day.to_monday_zero_offset());
+        let names = weekdays
+            .iter()
+            .map(|day| words.word(&format!("weekday.{}", day.to_sunday_zero_offset())));
+        let names = words.list(&names.collect::<Vec<_>>());
+        let count = self.interval.to_string();
+        let fields = [("count", count.as_str()), ("weekdays", &names)];
+        let key = match (self.frequency, self.interval) {
+            (Frequency::Daily, 1) => "repeat.day",
+            (Frequency::Daily, _) => "repeat.days",
+            (Frequency::Weekly, 1) if !names.is_empty() => "repeat.week",
+            (Frequency::Weekly, _) if !names.is_empty() => "repeat.weeks",
+            (Frequency::Monthly, 1) => {
+                let day = first?.day().to_string();
+                return Some(words.say("repeat.month", &[("days", &day)]));
+            }
+            (Frequency::Yearly, 1) => {
+                let first = first?;
+                let month = words.word(&format!("month.{}", first.month()));
+                let fields = [("days", &*first.day().to_string()), ("months", &*month)];
+                return Some(words.say("repeat.year", &fields));
+            }
+            _ => return None,
+        };
+        Some(words.say(key, &fields))
     }
 
     /// Whether its times depend on the day on which the first one is.

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::zone::read;
-use super::{Cron, Timing, Zone};
+use super::{Cron, Recurrence, Timing, Zone, spoken_stamp};
 use crate::clock::Timestamp;
 use crate::language::Words;
 use crate::testing::rows;
@@ -556,5 +556,60 @@ fn what_repeats_is_said_in_words() {
     for [cron, said] in rows(table) {
         let cron: Cron = cron.parse().unwrap();
         assert_eq!(cron.say(Words::ENGLISH), said, "{cron}");
+    }
+}
+
+#[test]
+fn what_a_program_wrote_is_said_in_words() {
+    for (language, text, said) in [
+        ("en", "2026-12-03T17:00", "Thursday, 3 December 2026, 17:00"),
+        (
+            "en",
+            "2026-12-03 17:00:00",
+            "Thursday, 3 December 2026, 17:00",
+        ),
+        ("en", "2026-12-03", "Thursday, 3 December 2026"),
+        ("de", "2026-12-03", "Donnerstag, 3. Dezember 2026"),
+        ("fr", "2026-12-03T17:00", "jeudi 3 décembre 2026, 17:00"),
+        (
+            "en",
+            "2026-12-03T17:00:00Z",
+            "Thursday, 3 December 2026, 17:00 (UTC)",
+        ),
+        (
+            "en",
+            "2026-12-03T17:00-05:00",
+            "Thursday, 3 December 2026, 17:00 (UTC-05:00)",
+        ),
+        ("en", "tomorrow at 18:00", "tomorrow at 18:00"),
+        ("en", "+5m", "+5m"),
+        ("en", "18:30", "18:30"),
+        ("en", "2026-13-03", "2026-13-03"),
+        ("en", "heute Abend ü+", "heute Abend ü+"),
+    ] {
+        assert_eq!(spoken_stamp(text, Words::of(language)), said);
+    }
+}
+
+#[test]
+fn a_rule_is_said_in_words_or_not_at_all() {
+    let table = "
+        FREQ=DAILY                     | every day
+        FREQ=DAILY;INTERVAL=3          | every 3 days
+        FREQ=WEEKLY                    | every Thursday
+        FREQ=WEEKLY;BYDAY=FR,MO        | every Monday and Friday
+        FREQ=WEEKLY;INTERVAL=2         | every 2 weeks on Thursday
+        FREQ=MONTHLY                   | on day 3 of every month
+        FREQ=YEARLY                    | on day 3 of December
+        FREQ=MONTHLY;INTERVAL=2        | -
+        FREQ=MONTHLY;BYDAY=1MO         | -
+        FREQ=WEEKLY;COUNT=4            | -
+        FREQ=DAILY;UNTIL=20270101      | -
+    ";
+    let first = "2026-12-03".parse().ok();
+    for [rule, said] in rows(table) {
+        let rule = Recurrence::parse(rule).unwrap();
+        let found = rule.say(first, Words::ENGLISH);
+        assert_eq!(found.as_deref().unwrap_or("-"), said, "{rule:?}");
     }
 }

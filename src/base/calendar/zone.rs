@@ -162,18 +162,7 @@ impl Zone {
             true => "when.date",
             false => "when.date_and_year",
         };
-        let weekday = local.weekday().to_sunday_zero_offset();
-        let fields = [
-            ("weekday", &*words.word(&format!("weekday.{weekday}"))),
-            ("day", &local.day().to_string()),
-            ("month", &words.word(&format!("month.{}", local.month()))),
-            ("year", &local.year().to_string()),
-            (
-                "time",
-                &format!("{:02}:{:02}", local.hour(), local.minute()),
-            ),
-        ];
-        words.say(key, &fields)
+        say(words, key, local)
     }
 
     /// The same for a person who reads it at `now`: `today at 18:00`.
@@ -244,6 +233,39 @@ impl Zone {
         let time = self.0.to_ambiguous_timestamp(local).compatible().ok()?;
         Some(Timestamp::from_millis(time.as_millisecond()))
     }
+}
+
+/// What a program wrote as a day or a time, `2026-12-03` or `2026-12-03T17:00`, for people to
+/// read. Other text stays as it is.
+pub fn spoken_stamp(text: &str, words: Words) -> String {
+    let end = text.get(11..).and_then(|time| time.find(['+', '-', 'Z']));
+    let (local, offset) = text.split_at(end.map_or(text.len(), |end| 11 + end));
+    let key = match local.contains(':') {
+        true => "when.date_and_year",
+        false => "when.day",
+    };
+    match (local.parse::<DateTime>(), offset) {
+        (Ok(time), "") => say(words, key, time),
+        // Not always the household's time.
+        (Ok(time), "Z") => format!("{} (UTC)", say(words, key, time)),
+        (Ok(time), offset) => format!("{} (UTC{offset})", say(words, key, time)),
+        (Err(_), _) => text.to_owned(),
+    }
+}
+
+fn say(words: Words, key: &str, local: DateTime) -> String {
+    let weekday = local.weekday().to_sunday_zero_offset();
+    let fields = [
+        ("weekday", &*words.word(&format!("weekday.{weekday}"))),
+        ("day", &local.day().to_string()),
+        ("month", &words.word(&format!("month.{}", local.month()))),
+        ("year", &local.year().to_string()),
+        (
+            "time",
+            &format!("{:02}:{:02}", local.hour(), local.minute()),
+        ),
+    ];
+    words.say(key, &fields)
 }
 
 /// The zone that /etc/localtime links to, unless the environment names one.

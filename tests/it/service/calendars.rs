@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base::calendar::spoken_stamp;
 use base::clock::{Clock, Timestamp};
+use base::language::Words;
 use base::people::UserRole;
 use serde_json::{Value, json};
 use support::calendar_server::{CalendarServer, Request, calendar};
@@ -430,11 +432,12 @@ fn a_change_asks_shows_whose_calendar_it_is_and_follows_outside_text() {
         "message": format!(r#"edit_events {{"action": "add", "title": "Walk", "start": "{date}"}}"#),
     }));
     let asked = user.event("approval.requested");
+    let shown = spoken_stamp(&date, Words::ENGLISH);
     assert_eq!(
         asked["reason"],
         format!(
             "The assistant wants to add to the calendar Home of admin, which the whole household \
-             can see: Walk, {date}"
+             can see: Walk, {shown}"
         )
     );
     // Who asked may answer, as for lists.

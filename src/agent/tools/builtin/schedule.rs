@@ -11,7 +11,7 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::wording::Intent;
-use base::calendar::{Cron, Timing};
+use base::calendar::{Cron, Timing, spoken_stamp};
 use base::ids::ScheduleId;
 use base::language::Words;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Trigger, Viewer};
@@ -74,7 +74,7 @@ fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -
         }
         _ => {
             let when = match (argument("at"), argument("cron"), argument("on")) {
-                (Some(at), ..) => at.to_owned(),
+                (Some(at), ..) => spoken_stamp(at, words),
                 (None, Some(cron), _) => match cron.parse::<Cron>() {
                     Ok(cron) => cron.say(words),
                     Err(_) => cron.to_owned(),

@@ -17,7 +17,7 @@ use crate::tools::definition::{
     Arguments, Change as Changed, Definition, RunLimit, Tool, ToolContext, required_text, text,
 };
 use crate::tools::wording::Intent;
-use base::calendar::{Recurrence, Zone, weekday};
+use base::calendar::{Recurrence, Zone, spoken_stamp, weekday};
 use base::clock::Timestamp;
 use base::error::Error;
 use base::ids::{CalendarId, EventId, UserId};
@@ -173,14 +173,20 @@ impl Tool for EditEvents {
         let seen = store.snapshot(viewer).ok()?;
         let called = seen.display_names().ok()?;
         let argument = |name| text(arguments, name);
-        let what = [
-            argument("title"),
-            argument("start"),
-            argument("end"),
-            argument("location"),
-            argument("repeat"),
-        ];
-        let what: Vec<&str> = what.into_iter().flatten().collect();
+        let time = |name| argument(name).map(|text| spoken_stamp(text, words));
+        let when = match (time("start"), time("end")) {
+            (Some(start), Some(end)) => Some(format!("{start} – {end}")),
+            (start, end) => start.or(end),
+        };
+        let repeats = argument("repeat").map(|rule| {
+            let first = argument("start").and_then(|start| start.parse().ok());
+            let known = Recurrence::parse(rule.trim_start_matches("RRULE:"));
+            let said = known.ok().and_then(|rule| rule.say(first, words));
+            said.unwrap_or_else(|| rule.to_owned())
+        });
+        let owned = |name| argument(name).map(str::to_owned);
+        let what = [owned("title"), when, owned("location"), repeats];
+        let what: Vec<String> = what.into_iter().flatten().collect();
         let what = what.join(", ");
         if argument("action")? == "add" {
             let calendar = chosen(&seen, argument("calendar"), viewer.asker()).ok()?;
@@ -193,7 +199,11 @@ impl Tool for EditEvents {
         let zone = Zone::of_household(event.zone.as_deref());
         let is_series = arguments.get("series").is_some_and(|all| *all == true);
         let is_all = is_series && !event.time.occurrence.is_empty();
-        let event = format!("{} ({})", event.time.title, when(&event, &zone));
+        let begins = match &event.time.first_day {
+            Some(day) => spoken_stamp(day, words),
+            None => spoken_stamp(&zone.minute(event.time.starts_at), words),
+        };
+        let event = format!("{} ({begins})", event.time.title);
         let key = match (argument("action")?, is_all) {
             ("delete", false) => "action.calendar.delete",
             ("delete", true) => "action.calendar.delete_all",
