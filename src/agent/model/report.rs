@@ -145,10 +145,13 @@ impl ErrorResponse {
 
     /// For the log, which has the `public` words before it.
     fn detail(&self, public: &Said) -> String {
-        let (status, labels) = (self.status, &self.labels);
-        let id = self.request_id.as_ref();
-        let id = id.map(|id| format!(", x-request-id {id}"));
-        let about = format!("HTTP {status} [{labels}]{}", id.unwrap_or_default());
+        let mut about = format!("HTTP {}", self.status);
+        if !self.labels.is_empty() {
+            about = format!("{about}, {}", self.labels);
+        }
+        if let Some(id) = &self.request_id {
+            about = format!("{about}, x-request-id {id}");
+        }
         match self.message.as_str() {
             said if public.to_string().contains(said) => about,
             message => format!("{message} ({about})"),
