@@ -19,12 +19,21 @@ impl StartError {
 
     /// A file or directory that cannot be written.
     pub fn unwritable(path: &Path, error: &io::Error) -> StartError {
-        StartError(format!(
-            "{} cannot be written: {}; give this user the right to write there, or choose another \
-             directory with --data-dir",
-            path.display(),
-            without_numbers(&error.to_string())
-        ))
+        let path = path.display();
+        StartError(match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                format!("{path} cannot be written, the disk is full: make space and try again")
+            }
+            io::ErrorKind::ReadOnlyFilesystem => format!(
+                "{path} cannot be written: its file system is mounted for reading alone; mount it \
+                 for writing, or choose another directory with --data-dir"
+            ),
+            _ => format!(
+                "{path} cannot be written: {}; give this user the right to write there, or choose \
+                 another directory with --data-dir",
+                without_numbers(&error.to_string())
+            ),
+        })
     }
 
     /// An address, as the configuration or `--port` gave it, that the server cannot
@@ -62,3 +71,22 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_what_helps() {
+        for (kind, advice) in [
+            (io::ErrorKind::StorageFull, "the disk is full: make space"),
+            (io::ErrorKind::QuotaExceeded, "the disk is full: make space"),
+            (io::ErrorKind::ReadOnlyFilesystem, "mount it for writing"),
+            (io::ErrorKind::PermissionDenied, "give this user the right"),
+        ] {
+            let said = StartError::unwritable(Path::new("/d/x"), &kind.into()).to_string();
+            assert!(said.starts_with("/d/x cannot be written"), "{said}");
+            assert!(said.contains(advice), "{said}");
+        }
+    }
+}
