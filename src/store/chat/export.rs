@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::conversations::{self, Conversation};
 use crate::chat::messages::{MESSAGE_COLUMNS, PAGE, Page, Role, message_columns, message_from_row};
-use crate::engine::query::{each_row, length, row, rows};
+use crate::engine::query::{Statements, length};
 use crate::home::memories::{self, Memory};
 use crate::home::trigger::WatchedCall;
 use crate::sight::audience::Audience;
@@ -247,7 +247,7 @@ impl Snapshot<'_> {
         let (connection, sight) = self.parts();
         conversations::check_seen(connection, sight, id)?;
         let user = self.viewer.user_id();
-        let marks = rows(connection, MARKS_OF, params![id, user], |row| {
+        let marks = connection.rows(MARKS_OF, params![id, user], |row| {
             Ok(ExportedMarks {
                 user: row.get(0)?,
                 pinned: row.get(1)?,
@@ -255,7 +255,7 @@ impl Snapshot<'_> {
                 read_until: row.get(3)?,
             })
         })?;
-        let details = row(connection, DETAILS, params![id], |row| row.try_into())?;
+        let details = connection.row(DETAILS, params![id], |row| row.try_into())?;
         let (surface, outside): (Option<Surface>, bool) = details.unwrap_or_default();
         Ok(ExportedConversation {
             conversation_id: Some(id),
@@ -294,7 +294,7 @@ impl Snapshot<'_> {
         conversations::check_seen(connection, sight, id)?;
         let mut page = Page::new(limit);
         let parameters = params![id, after, limit as i64];
-        each_row(connection, MESSAGES_AFTER, parameters, &mut |row| {
+        connection.each_row(MESSAGES_AFTER, parameters, &mut |row| {
             if !page.has_room(length(row, "content")?) {
                 return Ok(ControlFlow::Break(()));
             }

@@ -14,7 +14,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::{Outcome, unwritable};
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, not_found, row};
+use crate::engine::query::{Statements, from_row, not_found};
 use crate::files::{self, NewAttachments, Replaced};
 use crate::home::trigger::{self, Trigger};
 use crate::keep::idempotency::{self, IdempotencyKey};
@@ -353,7 +353,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
             let known = match name {
                 Some(name) => {
                     let parameters = params![new.owner, account, name];
-                    row(write.connection, OF_SENDER, parameters, |row| {
+                    write.row(OF_SENDER, parameters, |row| {
                         known(row, &Belongs::from_row(row)?)
                     })?
                 }
@@ -370,7 +370,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
             placement
         }
         Target::Named { account, name } => {
-            let known = row(write.connection, NAMED, params![account, name], |row| {
+            let known = write.row(NAMED, params![account, name], |row| {
                 let thing = Belongs::from_row(row)?;
                 Ok((known(row, &thing)?, thing))
             })?;

@@ -12,7 +12,7 @@ use super::{
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{not_found, row, value};
+use crate::engine::query::{Statements, not_found};
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
@@ -171,8 +171,7 @@ impl Store {
     /// `not_found`.
     pub fn finish_upload(&self, viewer: &Viewer, id: AttachmentId) -> Result<Attachment> {
         let declared: Option<String> = self.read(|connection| {
-            let declared = value(
-                connection,
+            let declared = connection.value(
                 concat!("SELECT declared_type FROM attachments WHERE ", own!()),
                 params![id, viewer.user_id(), viewer.is_household_only()],
             )?;
@@ -189,8 +188,7 @@ impl Store {
                 ),
                 params![id, user, is_narrow, media_type, write.now.plus(UNUSED)],
             )?;
-            let attachment = row(
-                write.connection,
+            let attachment = write.row(
                 concat!("SELECT * FROM attachments WHERE ", own!()),
                 params![id, user, is_narrow],
                 attachment_from_row,
@@ -234,8 +232,7 @@ impl Store {
 }
 
 fn check_number(write: &Write<'_>, user: Option<UserId>, limits: &UploadLimits) -> Outcome<()> {
-    let counted = row(
-        write.connection,
+    let counted = write.row(
         "SELECT count(*), ifnull(sum(media_type IS NULL AND expires_at > ?2), 0)
          FROM attachments WHERE user_id = ?1",
         params![user, write.now],
@@ -277,8 +274,7 @@ fn add(
     data: &[u8],
     limits: &UploadLimits,
 ) -> Outcome<Upload> {
-    let found = row(
-        write.connection,
+    let found = write.row(
         concat!(
             "SELECT bytes, received, expires_at, media_type IS NOT NULL FROM attachments WHERE ",
             own!()
@@ -382,8 +378,7 @@ fn take(
         params![id, user, is_narrow, message],
     )?;
     let own: Option<(i64, i64)> = match taken {
-        0 => row(
-            write.connection,
+        0 => write.row(
             concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
             params![id, user, is_narrow],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -396,8 +391,7 @@ fn take(
         ))
         .into());
     }
-    let attachment = row(
-        write.connection,
+    let attachment = write.row(
         "SELECT * FROM attachments WHERE id = ?1 AND message_id = ?2",
         params![id, message],
         attachment_from_row,

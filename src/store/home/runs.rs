@@ -17,7 +17,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows, value};
+use crate::engine::query::Statements;
 use crate::home::notifications::{self, NewNotification, NotificationCause};
 use crate::keep::usage::{self, Purpose, Usage};
 use crate::out::deliveries::{self, NewDelivery};
@@ -47,7 +47,7 @@ impl Store {
     pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
         self.look(move |connection| {
             let mut directory = Directory::default();
-            rows(connection, DUE_SCHEDULES, params![now], |row| {
+            connection.rows(DUE_SCHEDULES, params![now], |row| {
                 from_row(connection, &mut directory, row)
             })
         })
@@ -58,7 +58,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn next_schedule_at(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.look(|connection| Ok(value(connection, NEXT_SCHEDULE, params![])?.flatten()))
+        self.look(|connection| Ok(connection.value(NEXT_SCHEDULE, params![])?.flatten()))
     }
 
     /// Sets the next time of a schedule, unless it has changed since `known`.
@@ -220,15 +220,10 @@ fn due_at(schedule: &Schedule) -> Option<Timestamp> {
 /// The schedule as it is stored, and the conversation in which it runs, if it is still as it
 /// was.
 fn still_due(write: &Write<'_>, due: &Schedule) -> Outcome<Option<(Schedule, ConversationId)>> {
-    let stored = row(
-        write.connection,
-        STILL_DUE,
-        params![due.id, due_at(due)],
-        |row| {
-            let schedule = from_row(write.connection, &mut Directory::default(), row)?;
-            Ok((schedule, Belongs::from_row(row)?.audience_id))
-        },
-    )?;
+    let stored = write.row(STILL_DUE, params![due.id, due_at(due)], |row| {
+        let schedule = from_row(write.connection, &mut Directory::default(), row)?;
+        Ok((schedule, Belongs::from_row(row)?.audience_id))
+    })?;
     let Some((schedule, audience_id)) = stored else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{check_changed, from_row, row, rows};
+use crate::engine::query::{Statements, check_changed, from_row};
 use crate::people::users::{self, NO_PASSWORD, User};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
@@ -75,7 +75,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn invitation(&self, fingerprint: &[u8; 32]) -> Result<Option<Invitation>> {
         let now = self.now();
-        self.read(|connection| row(connection, FIND, params![fingerprint, now], from_row))
+        self.read(|connection| connection.row(FIND, params![fingerprint, now], from_row))
     }
 
     /// The links that are neither used nor expired, the newest first.
@@ -84,7 +84,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn invitations(&self) -> Result<Vec<Invitation>> {
         let now = self.now();
-        self.read(|connection| rows(connection, LIST, params![now], from_row))
+        self.read(|connection| connection.rows(LIST, params![now], from_row))
     }
 
     /// Uses a link: sets the password of its person and ends their sessions, in one
@@ -95,12 +95,7 @@ impl Store {
     pub fn accept_invitation(&self, fingerprint: [u8; 32], password_hash: &str) -> Result<User> {
         let password_hash = password_hash.to_owned();
         self.write(move |write| {
-            let found = row(
-                write.connection,
-                FIND,
-                params![fingerprint, write.now],
-                from_row,
-            )?;
+            let found = write.row(FIND, params![fingerprint, write.now], from_row)?;
             let id = found.ok_or_else(used_up)?.user_id;
             users::set_password(write, id, &password_hash, None)?;
             users::find(write.connection, id)
