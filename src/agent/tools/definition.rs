@@ -13,13 +13,16 @@ use super::wording::Intent;
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
+use base::error::Error;
 use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, TurnId, UserId};
 use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
 use protocol::record::Annotations;
-use store::{Durable, IncludedFile, PageRange, Readers, StartedCall, Store, Vector, Viewer};
+use store::{
+    Durable, IncludedFile, PageRange, Readers, Snapshot, StartedCall, Store, Vector, Viewer,
+};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -267,9 +270,12 @@ impl ToolContext<'_> {
     /// The person whose files it works with: the only one who reads along. None for the
     /// household's.
     pub(super) fn files_of(&self) -> Result<Option<UserId>, String> {
-        let seen = self.store.snapshot(&self.viewer);
-        let reader = seen.and_then(|seen| seen.only_reader());
-        reader.map_err(|error| error.message().to_owned())
+        Ok(self.seen()?.only_reader()?)
+    }
+
+    /// What the model sees at this moment.
+    pub(super) fn seen(&self) -> Result<Snapshot<'_>, Error> {
+        self.store.snapshot(&self.viewer)
     }
 
     /// The vector of what the model looks for, if the server makes it at once.

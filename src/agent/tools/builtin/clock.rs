@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
+use super::function::FunctionTool;
 use crate::tools::definition::{Arguments, Definition, ToolContext, text};
 use base::calendar::{Zone, month};
 use base::clock::Timestamp;
@@ -29,7 +29,7 @@ pub(super) fn current_time() -> FunctionTool {
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let zone = match text(arguments, "time_zone") {
         None => context.config.zone(),
-        Some(name) => Zone::named(name).map_err(public)?,
+        Some(name) => Zone::named(name)?,
     };
     describe(context.clock.now(), zone.rules().clone())
 }

@@ -2,7 +2,6 @@
 
 use crate::tools::definition::{Arguments, Definition, Tool, ToolContext};
 use crate::tools::wording::Intent;
-use base::error::Error;
 use base::language::Words;
 use store::{Store, Viewer};
 
@@ -31,9 +30,4 @@ impl Tool for FunctionTool {
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         (self.run)(arguments, context)
     }
-}
-
-/// What the model reads of an error: the part that everybody may see.
-pub(super) fn public(error: Error) -> String {
-    error.message().to_owned()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
+use super::function::FunctionTool;
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
@@ -54,19 +54,12 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         turn_id: context.turn_id,
         ..ListChange::default()
     };
-    let (store, viewer) = (context.store, &context.viewer);
     let changed = match text(arguments, "action") {
         Some("show") => {
             let Some(name) = text(arguments, "list") else {
                 return names(context);
             };
-            return Ok(shown(
-                &store
-                    .snapshot(viewer)
-                    .and_then(|seen| seen.list(name))
-                    .map_err(public)?,
-                context,
-            ));
+            return Ok(shown(&context.seen()?.list(name)?, context));
         }
         Some("add") => &mut change.add,
         Some("check") => &mut change.check,
@@ -84,15 +77,14 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         return Err("the argument \"items\" must name at least one item".to_owned());
     }
     *changed = items;
-    let list = store.update_list(viewer, name, change).map_err(public)?;
+    let list = context.store.update_list(&context.viewer, name, change)?;
     context.changed(vec![Change::List(list.name.clone())]);
     Ok(shown(&list, context))
 }
 
 /// Somebody outside may have chosen a list's name, too.
 fn names(context: &ToolContext<'_>) -> Result<String, String> {
-    let seen = context.store.snapshot(&context.viewer);
-    let lists = seen.and_then(|seen| seen.lists()).map_err(public)?;
+    let lists = context.seen()?.lists()?;
     if lists.is_empty() {
         return Ok("There are no lists yet.".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::function::{FunctionTool, public};
+use super::function::FunctionTool;
 use crate::model::fence::{is_untrusted, provenance};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
@@ -137,13 +137,11 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
     };
     let (memory, replaced) = match text(arguments, "replaces") {
         Some(replaced) => {
-            let (memory, old) = context
-                .store
-                .replace_memory(&context.viewer, replaced, new)
-                .map_err(public)?;
+            let viewer = &context.viewer;
+            let (memory, old) = context.store.replace_memory(viewer, replaced, new)?;
             (memory, Some(old))
         }
-        None => (context.store.remember(new).map_err(public)?, None),
+        None => (context.store.remember(new)?, None),
     };
     let mut changes = vec![Change::Memory(memory.id, memory.readers.clone())];
     changes.extend(
@@ -174,8 +172,8 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
 /// Names the older memory of whose thing this one says something else, if there is one. It
 /// is not deleted unasked: it may be true of something else.
 fn before(id: MemoryId, context: &ToolContext<'_>) -> Result<String, String> {
-    let seen = context.store.snapshot(&context.viewer).map_err(public)?;
-    let older = seen.outdated_by(id).map_err(public)?;
+    let seen = context.seen()?;
+    let older = seen.outdated_by(id)?;
     // What outsiders said is shown where it is asked for.
     let Some(older) = older.filter(|older| !older.is_outside) else {
         return Ok(String::new());
@@ -209,11 +207,9 @@ fn is_shared(arguments: &Arguments) -> bool {
 fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
     let vector = context.vector_of(query);
-    let memories = context
-        .store
-        .snapshot_to_search(&context.viewer)
-        .and_then(|seen| seen.recall(query, vector.as_ref(), MAX_RECALLED))
-        .map_err(public)?;
+    let seen = context.store.snapshot_to_search(&context.viewer)?;
+    let memories = seen.recall(query, vector.as_ref(), MAX_RECALLED)?;
+    drop(seen);
     if memories.is_empty() {
         return Ok(format!("Nothing remembered fits {query:?}."));
     }
@@ -260,10 +256,8 @@ fn named(words: Words, id: &str, store: &Store, viewer: &Viewer) -> String {
 }
 
 fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-    let id: MemoryId = required_text(arguments, "memory_id")?
-        .parse()
-        .map_err(public)?;
-    let readers = context.store.forget(&context.viewer, id).map_err(public)?;
+    let id: MemoryId = required_text(arguments, "memory_id")?.parse()?;
+    let readers = context.store.forget(&context.viewer, id)?;
     context.changed(vec![Change::Memory(id, readers)]);
     Ok(format!("Forgot {id}."))
 }

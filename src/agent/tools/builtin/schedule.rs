@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
+use super::function::FunctionTool;
 use super::schedule_request::{MOST_SNOOZE_MINUTES, ScheduleRequest};
 use crate::model::fence::{is_of_sender, is_untrusted};
 use crate::tools::definition::{
@@ -163,7 +163,7 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
                 "this person's replies go to nobody else: leave out \"webhook\"".to_owned(),
             );
         }
-        context.config.existing_account(name).map_err(public)?;
+        context.config.existing_account(name)?;
     }
     let channel = match is_untrusted(context.channel) || is_of_sender(context.channel) {
         true => context.channel,
@@ -183,13 +183,8 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         ..NewSchedule::new("", None)
     };
     let now = context.clock.now();
-    let new = request
-        .schedules(maker, context.config, context.store, now)
-        .map_err(public)?;
-    let made = context
-        .store
-        .add_schedules(&context.viewer, new)
-        .map_err(public)?;
+    let new = request.schedules(maker, context.config, context.store, now)?;
+    let made = context.store.add_schedules(&context.viewer, new)?;
     let changes = made
         .iter()
         .map(|one| Change::Schedule(one.id, one.readers.clone()));
@@ -213,10 +208,9 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 /// The reminder that is meant: by its id, or else the one of this person that was told last.
 fn told(arguments: &Arguments, context: &ToolContext<'_>) -> Result<ScheduleId, String> {
     if let Some(id) = text(arguments, "schedule_id") {
-        return id.parse().map_err(public);
+        return Ok(id.parse()?);
     }
-    let seen = context.store.snapshot(&context.viewer);
-    let all = seen.and_then(|seen| seen.schedules()).map_err(public)?;
+    let all = context.seen()?.schedules()?;
     let own = all.iter().filter(|one| {
         one.told_at.is_some() && one.owner_id == context.user_id && is_visible(one, context)
     });
@@ -228,10 +222,7 @@ fn told(arguments: &Arguments, context: &ToolContext<'_>) -> Result<ScheduleId, 
 
 fn done(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let id = told(arguments, context)?;
-    let readers = context
-        .store
-        .finish_reminder(&context.viewer, id)
-        .map_err(public)?;
+    let readers = context.store.finish_reminder(&context.viewer, id)?;
     context.changed(vec![Change::Schedule(id, readers)]);
     Ok("The reminder is finished.".to_owned())
 }
@@ -242,15 +233,12 @@ fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     let wait = match text(arguments, "at") {
         Some(at) => {
             let until = Timing::new(Some(at), None, &context.config.zone(), now);
-            until.map_err(public)?.next_at.since(now)
+            until?.next_at.since(now)
         }
         None => SNOOZE,
     };
     let wait = wait.min(Duration::from_secs(60 * MOST_SNOOZE_MINUTES));
-    let again = context
-        .store
-        .snooze_reminder(&context.viewer, id, wait)
-        .map_err(public)?;
+    let again = context.store.snooze_reminder(&context.viewer, id, wait)?;
     context.changed(vec![
         Change::Schedule(id, again.readers.clone()),
         Change::Schedule(again.id, again.readers.clone()),
@@ -262,11 +250,7 @@ fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
-    let mut listed = context
-        .store
-        .snapshot(&context.viewer)
-        .and_then(|seen| seen.schedules())
-        .map_err(public)?;
+    let mut listed = context.seen()?.schedules()?;
     listed.retain(|schedule| is_visible(schedule, context));
     let is_foreign = |schedule: &Schedule| schedule.is_outside || is_untrusted(&schedule.channel);
     if listed.is_empty() {
@@ -281,21 +265,12 @@ fn list(context: &ToolContext<'_>) -> Result<String, String> {
 }
 
 fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-    let id: ScheduleId = required_text(arguments, "schedule_id")?
-        .parse()
-        .map_err(public)?;
-    let schedule = context
-        .store
-        .snapshot(&context.viewer)
-        .and_then(|seen| seen.schedule(id))
-        .map_err(public)?;
+    let id: ScheduleId = required_text(arguments, "schedule_id")?.parse()?;
+    let schedule = context.seen()?.schedule(id)?;
     if !is_visible(&schedule, context) {
         return Err(format!("there is no schedule {id}"));
     }
-    let readers = context
-        .store
-        .delete_schedule(&context.viewer, id)
-        .map_err(public)?;
+    let readers = context.store.delete_schedule(&context.viewer, id)?;
     context.changed(vec![Change::Schedule(id, readers)]);
     Ok(format!("Cancelled {id}."))
 }

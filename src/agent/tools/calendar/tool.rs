@@ -19,7 +19,6 @@ use crate::tools::definition::{
 use crate::tools::wording::Intent;
 use base::calendar::{Recurrence, Zone, weekday};
 use base::clock::Timestamp;
-use base::error::Error;
 use base::ids::{CalendarId, EventId, UserId};
 use base::language::{Said, Words};
 use base::people::folded;
@@ -88,10 +87,6 @@ impl EditEvents {
     }
 }
 
-fn public(error: Error) -> String {
-    error.message().to_owned()
-}
-
 impl Tool for FindEvents {
     fn definition(&self) -> &Definition {
         &self.0
@@ -118,10 +113,10 @@ impl Tool for FindEvents {
             None if query.is_some() => from.plus(53 * AHEAD),
             None => from.plus(AHEAD),
         };
-        let seen = context.store.snapshot(&context.viewer).map_err(public)?;
-        let calendars = seen.calendars().map_err(public)?;
-        let mut events = seen.next_events(from, until).map_err(public)?;
-        let called = seen.display_names().map_err(public)?;
+        let seen = context.seen()?;
+        let calendars = seen.calendars()?;
+        let mut events = seen.next_events(from, until)?;
+        let called = seen.display_names()?;
         drop(seen);
         if let Some(query) = &query {
             let has = |text: &str| folded(text).contains(query.as_str());
@@ -313,9 +308,9 @@ impl Editing<'_, '_> {
         }
         let change = self.wanted(None)?;
         let context = self.context;
-        let seen = context.store.snapshot(&context.viewer).map_err(public)?;
+        let seen = context.seen()?;
         let calendar = chosen(&seen, text(self.arguments, "calendar"), context.user_id)?;
-        let source = seen.calendar_source(calendar.id).map_err(public)?;
+        let source = seen.calendar_source(calendar.id)?;
         drop(seen);
         check_writable(&calendar)?;
         let uid = format!("{}@hearth", hex(&random_bytes::<16>()));
@@ -338,14 +333,12 @@ impl Editing<'_, '_> {
     }
 
     fn change(&self, is_deleted: bool) -> Result<String, String> {
-        let id: EventId = required_text(self.arguments, "event_id")?
-            .parse()
-            .map_err(public)?;
+        let id: EventId = required_text(self.arguments, "event_id")?.parse()?;
         let context = self.context;
-        let seen = context.store.snapshot(&context.viewer).map_err(public)?;
-        let event = seen.event(id).map_err(public)?;
-        let calendar = seen.calendar(event.calendar_id).map_err(public)?;
-        let source = seen.calendar_source(event.calendar_id).map_err(public)?;
+        let seen = context.seen()?;
+        let event = seen.event(id)?;
+        let calendar = seen.calendar(event.calendar_id)?;
+        let source = seen.calendar_source(event.calendar_id)?;
         drop(seen);
         check_writable(&calendar)?;
         let time = &event.time;
@@ -476,11 +469,7 @@ impl Editing<'_, '_> {
             reading.add(document.write().as_bytes(), Some(place));
         }
         let (times, _) = reading.finish();
-        let readers = self
-            .context
-            .store
-            .event_changed(source.id, uid, times)
-            .map_err(public)?;
+        let readers = self.context.store.event_changed(source.id, uid, times)?;
         let changed = readers.map(|readers| Changed::Calendar(source.id, readers));
         self.context.changed(changed.into_iter().collect());
         Ok(())
@@ -488,14 +477,11 @@ impl Editing<'_, '_> {
 
     /// The next times of an event, as they are found now.
     fn shown(&self, calendar: CalendarId, uid: &str) -> Result<String, String> {
-        let seen = self
+        let until = self.now.plus(60 * AHEAD);
+        let events = self
             .context
-            .store
-            .snapshot(&self.context.viewer)
-            .map_err(public)?;
-        let events = seen
-            .next_events(Timestamp::from_millis(0), self.now.plus(60 * AHEAD))
-            .map_err(public)?;
+            .seen()?
+            .next_events(Timestamp::from_millis(0), until)?;
         let own = |event: &&CalendarEvent| event.calendar_id == calendar && event.time.uid == uid;
         let lines: Vec<String> = events
             .iter()
@@ -530,7 +516,7 @@ fn chosen(
     name: Option<&str>,
     asker: Option<UserId>,
 ) -> Result<Calendar, String> {
-    let all = seen.calendars().map_err(public)?;
+    let all = seen.calendars()?;
     let is_own = |one: &&Calendar| Some(one.owner_id) == asker;
     let wanted = name.map(folded);
     let named = |one: &&Calendar| {

@@ -223,8 +223,7 @@ fn read_kept(
     context: &ToolContext<'_>,
 ) -> Result<String, String> {
     let conversation = context.conversation()?;
-    let seen = context.store.snapshot(&context.viewer);
-    let kept = seen.and_then(|seen| seen.kept_result(conversation, id));
+    let kept = context.seen()?.kept_result(conversation, id);
     let (text, is_outside) = kept.map_err(|_| {
         format!("the result {id} is not kept here any more: run the tool again that gave it")
     })?;
