@@ -20,7 +20,7 @@ use base::reply::{FinishReason, Surface};
 use protocol::record::Attachment;
 
 /// A conversation, without its messages.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExportedConversation {
     /// Its id; none of another assistant's, and in files that call it `id` alone.
     pub conversation_id: Option<ConversationId>,
@@ -65,21 +65,9 @@ impl ExportedConversation {
     /// One of which nothing else is known.
     pub fn new(title: String, created_at: Timestamp) -> ExportedConversation {
         ExportedConversation {
-            conversation_id: None,
-            id: None,
             title,
-            channel: None,
-            owner: None,
-            audience: None,
-            account: None,
-            external_name: None,
-            model: None,
-            instructions: None,
-            surface: None,
-            outside: None,
-            marks: Vec::new(),
             created_at,
-            updated_at: None,
+            ..ExportedConversation::default()
         }
     }
 }
@@ -100,7 +88,7 @@ pub struct ExportedMarks {
 }
 
 /// A message, shown or not.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExportedMessage {
     /// Its id; none of another assistant's, and in files that call it `id` alone.
     pub message_id: Option<MessageId>,
@@ -138,18 +126,10 @@ impl ExportedMessage {
     /// One of which nothing else is known.
     pub fn new(role: Role, content: String, timestamp: Timestamp) -> ExportedMessage {
         ExportedMessage {
-            message_id: None,
-            id: None,
             role,
-            speaker: None,
             timestamp,
             content,
-            in_reply_to: None,
-            finish_reason: None,
-            version_of: None,
-            hidden_with: None,
-            asked_by: None,
-            channel: None,
+            ..ExportedMessage::default()
         }
     }
 }

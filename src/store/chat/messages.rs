@@ -25,10 +25,11 @@ pub(crate) const PAGE: usize = 1000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Who wrote a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person, or a program on behalf of one.
+    #[default]
     User,
     /// The model.
     Assistant,

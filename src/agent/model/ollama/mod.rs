@@ -173,12 +173,6 @@ impl ReplyParser for OllamaReply {
         take_rest(&line, reply);
     }
 
-    fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>) {
-        let text = value.pointer("/message/content").and_then(Value::as_str);
-        reply.text.push(text.unwrap_or_default());
-        take_rest(&value, reply);
-    }
-
     fn reads_lines(&self) -> bool {
         true
     }

@@ -4,8 +4,8 @@
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::function::FunctionTool;
 use crate::tools::definition::{Arguments, Definition, ToolContext, text};
+use crate::tools::function::FunctionTool;
 use base::calendar::{Zone, month};
 use base::clock::Timestamp;
 

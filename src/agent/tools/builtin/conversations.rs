@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::function::FunctionTool;
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tools::function::FunctionTool;
 use crate::tools::output::minute;
 use protocol::command::SearchOrder;
 use store::{Hit, Message, Role, excerpt};

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::function::FunctionTool;
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
+use crate::tools::function::FunctionTool;
 use crate::tools::wording::Intent;
 use base::language::Words;
 use store::{List, ListChange, Store, Viewer};

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::function::FunctionTool;
 use crate::model::fence::{is_untrusted, provenance};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
+use crate::tools::function::FunctionTool;
 use crate::tools::output::{minute, shorten};
 use crate::tools::wording::Intent;
 use base::ids::MemoryId;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::function::FunctionTool;
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tools::function::FunctionTool;
 use crate::tools::wording::Intent;
 use base::error::Error;
 use base::language::Words;

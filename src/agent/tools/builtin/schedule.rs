@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::function::FunctionTool;
 use super::schedule_request::{MOST_SNOOZE_MINUTES, ScheduleRequest};
 use crate::model::fence::{is_of_sender, is_untrusted};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
+use crate::tools::function::FunctionTool;
 use crate::tools::wording::Intent;
 use base::calendar::{Cron, Timing};
 use base::ids::ScheduleId;

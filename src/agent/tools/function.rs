@@ -6,10 +6,10 @@ use base::language::Words;
 use store::{Store, Viewer};
 
 /// What [`Tool::run`] and [`Tool::intent`] call.
-pub(super) struct FunctionTool {
-    pub(super) definition: Definition,
-    pub(super) intent: fn(Words, &Arguments, &Store, &Viewer) -> Option<Intent>,
-    pub(super) run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
+pub struct FunctionTool {
+    pub definition: Definition,
+    pub intent: fn(Words, &Arguments, &Store, &Viewer) -> Option<Intent>,
+    pub run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
 }
 
 impl Tool for FunctionTool {
