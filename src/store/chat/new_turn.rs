@@ -165,8 +165,9 @@ impl Store {
     }
 
     /// Like [`Store::begin_turn`], but returns before the commit, which follows
-    /// within 5 ms, unless messages are hidden or deleted with it. For callers that acknowledge nothing yet. Until then reads do
-    /// not see the turn, and if the commit fails, its next write is `not_found`.
+    /// within 5 ms, unless messages are hidden or deleted with it. For callers that acknowledge
+    /// nothing yet. Until then reads do not see the turn, and if the commit fails, its next
+    /// write is `not_found`.
     ///
     /// # Errors
     /// As [`Store::begin_turn`]; and `server_error` 503 while the database cannot be

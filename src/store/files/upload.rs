@@ -369,35 +369,29 @@ fn take(
     id: AttachmentId,
 ) -> Outcome<Attachment> {
     let (user, is_narrow) = (viewer.user_id(), viewer.is_household_only());
-    let taken = write.execute(
+    let taken = write.row(
         concat!(
             "UPDATE attachments SET message_id = ?4, user_id = NULL, expires_at = NULL \
              WHERE media_type IS NOT NULL AND ",
-            own!()
+            own!(),
+            " RETURNING *"
         ),
         params![id, user, is_narrow, message],
+        attachment_from_row,
     )?;
-    let own: Option<(i64, i64)> = match taken {
-        0 => write.row(
-            concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
-            params![id, user, is_narrow],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?,
-        _ => None,
-    };
+    if let Some(taken) = taken {
+        return Ok(taken);
+    }
+    let own: Option<(i64, i64)> = write.row(
+        concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
+        params![id, user, is_narrow],
+        |row| row.try_into(),
+    )?;
     if let Some((received, bytes)) = own {
         return Err(Error::invalid_request(format!(
             "{id} is not complete: {received} of {bytes} bytes have arrived"
         ))
         .into());
-    }
-    let attachment = write.row(
-        "SELECT * FROM attachments WHERE id = ?1 AND message_id = ?2",
-        params![id, message],
-        attachment_from_row,
-    )?;
-    if let Some(attachment) = attachment.filter(|_| taken > 0) {
-        return Ok(attachment);
     }
     // Who does not see it learns nothing of it.
     find(

@@ -334,8 +334,7 @@ impl Store {
     pub fn read_calendars_now(&self, only: Option<CalendarId>) -> Result<()> {
         self.write(move |write| {
             let sql = "UPDATE calendars SET next_at = min(next_at, ?1) WHERE ?2 IS NULL OR id = ?2";
-            write.execute(sql, params![write.now, only])?;
-            Ok(())
+            write.run(sql, params![write.now, only])
         })
     }
 }

@@ -91,13 +91,12 @@ pub(crate) fn note_run(
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![run, id, turn, write.now, outcome],
     )?;
-    write.execute(
+    write.run(
         "DELETE FROM schedule_runs WHERE schedule_id = ?1 AND id <= (
              SELECT id FROM schedule_runs WHERE schedule_id = ?1
              ORDER BY id DESC LIMIT 1 OFFSET ?2)",
         params![id, KEPT_RUNS],
-    )?;
-    Ok(())
+    )
 }
 
 /// Notes how the turn of a run has ended. What it watched is compared by the next run, unless
@@ -118,7 +117,7 @@ pub(crate) fn end_of_turn(write: &Write<'_>, turn: &Turn) -> Outcome<()> {
 }
 
 pub(crate) fn end_run(write: &Write<'_>, turn: &Turn, outcome: RunOutcome) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE schedule_runs SET outcome = ?2, input_tokens = ?3, output_tokens = ?4
          WHERE turn_id = ?1",
         params![
@@ -127,8 +126,7 @@ pub(crate) fn end_run(write: &Write<'_>, turn: &Turn, outcome: RunOutcome) -> Ou
             turn.usage.input as i64,
             turn.usage.output as i64
         ],
-    )?;
-    Ok(())
+    )
 }
 
 pub(crate) fn save_digest(write: &Write<'_>, turn: &Turn) -> Outcome<()> {

@@ -68,17 +68,17 @@ impl Store {
     pub fn plan_schedule(&self, known: &Schedule, next_at: Timestamp) -> Result<()> {
         let (id, planned) = (known.id, due_at(known));
         self.write(move |write| {
-            write.execute(
+            write.run(
                 "UPDATE schedules SET next_at = ?3, planned_at = max(planned_at, ?4)
                  WHERE id = ?1 AND next_at = ?2",
                 params![id, planned, next_at, write.now],
-            )?;
-            Ok(())
+            )
         })
     }
 
     /// Runs a due routine: begins a turn with `message` and sets the next time, in one commit.
-    /// One that runs no more stays for a while, with what became of it. Nothing happens when it is no longer as `due` is; one of a guest is paused.
+    /// One that runs no more stays for a while, with what became of it. Nothing happens when it
+    /// is no longer as `due` is; one of a guest is paused.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -108,8 +108,9 @@ impl Store {
     }
 
     /// Tells a due reminder in its conversation, and by these services, in one commit with
-    /// the next time; `is_seen` says whether its person is there. One that comes once waits until its person finishes it. Nothing happens
-    /// when it is no longer as `due` is; one of a guest is paused.
+    /// the next time; `is_seen` says whether its person is there. One that comes once waits until
+    /// its person finishes it. Nothing happens when it is no longer as `due` is; one of a guest
+    /// is paused.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.

@@ -307,8 +307,7 @@ impl Store {
         if !unseen.is_empty() {
             self.write(move |write| {
                 let see = "UPDATE schedules SET is_seen = 1 WHERE owner_id = ? AND is_seen = 0";
-                write.execute(see, params![person])?;
-                Ok(())
+                write.run(see, params![person])
             })?;
         }
         Ok(unseen)

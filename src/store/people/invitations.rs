@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{Statements, check_changed, from_row};
+use crate::engine::query::{Statements, from_row};
 use crate::people::users::{self, NO_PASSWORD, User};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
@@ -124,7 +124,7 @@ fn delete(write: &Write<'_>, id: UserId) -> Outcome<usize> {
 fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitation> {
     delete(write, user.id)?;
     let id: i64 = write.id();
-    let inserted = write.execute(
+    write.execute(
         "INSERT INTO invitations (id, user_id, fingerprint, created_by, created_at, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
@@ -136,7 +136,6 @@ fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitat
             link.expires_at
         ],
     )?;
-    check_changed(inserted, "user", user.id)?;
     Ok(Invitation {
         is_reset: !user.is_invited(),
         user_id: user.id,
@@ -149,11 +148,13 @@ fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitat
     })
 }
 
-const FIND: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, u.password_hash <> '' AS is_reset \
+const FIND: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, \
+         u.password_hash <> '' AS is_reset \
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.fingerprint = ?1 AND i.expires_at > ?2";
 
-const LIST: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, u.password_hash <> '' AS is_reset \
+const LIST: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, \
+         u.password_hash <> '' AS is_reset \
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.expires_at > ?1 ORDER BY i.id DESC";
 

@@ -96,10 +96,9 @@ impl Snapshot<'_> {
         Ok(display_names(self.connection())?)
     }
 
-    /// The people of the household by what they are called, guests not among them, for a viewer who sees
-    /// what is the household's; nobody for others, and where the caller of a webhook
-    /// account reads along. Whoever was invited and has not come yet is not among them, nor a
-    /// program.
+    /// The people of the household by what they are called, for a viewer who sees what is the
+    /// household's; nobody for others, and where the caller of a webhook account reads along.
+    /// Guests, programs, and whoever was invited and has not come yet are not among them.
     /// One more than `most` if there are more.
     ///
     /// # Errors
