@@ -88,7 +88,7 @@ impl Moment {
         let zone = match (value.strip_suffix(['Z', 'z']), property.parameter("TZID")) {
             (Some(_), _) => Zone::utc(),
             (None, Some(name)) => zones.named(name),
-            (None, None) => zones.household().clone(),
+            (None, None) => zones.household.clone(),
         };
         let local = local(value.trim_end_matches(['Z', 'z']))?;
         let at = zone.instant_in_calendar(local)?;
@@ -188,7 +188,7 @@ impl Reading {
                 &other.occurrence,
             ))
         });
-        // Two of one name: the server means the latter.
+        // The store knows a time by its event and the occurrence.
         let mut seen = HashSet::new();
         times.retain(|one| seen.insert((one.uid.clone(), one.occurrence.clone())));
         let problem = problems.into_iter().reduce(|said, other| {
