@@ -9,13 +9,12 @@ use serde_json::{Map, Value, json};
 use super::attached::PdfTexts;
 use super::known_address::Address;
 use super::output;
-use super::wording::Intent;
+use super::wording::{Intent, Judge};
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
 use base::error::Error;
 use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, TurnId, UserId};
-use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
@@ -358,16 +357,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// What a run with these arguments does, for the person who is asked about it. It may
-    /// quote what `viewer` sees in `store`, who also causes the call. None if the tool's
-    /// name and its arguments say as much.
-    fn intent(
-        &self,
-        words: Words,
-        arguments: &Arguments,
-        store: &Store,
-        viewer: &Viewer,
-    ) -> Option<Intent> {
-        let _ = (words, arguments, store, viewer);
+    /// quote what they see. None if the tool's name and its arguments say as much.
+    fn intent(&self, _arguments: &Arguments, _judge: &Judge<'_>) -> Option<Intent> {
         None
     }
 

@@ -1,14 +1,12 @@
 //! A tool that is two functions.
 
 use crate::tools::definition::{Arguments, Definition, Tool, ToolContext};
-use crate::tools::wording::Intent;
-use base::language::Words;
-use store::{Store, Viewer};
+use crate::tools::wording::{Intent, Judge};
 
 /// What [`Tool::run`] and [`Tool::intent`] call.
 pub struct FunctionTool {
     pub definition: Definition,
-    pub intent: fn(Words, &Arguments, &Store, &Viewer) -> Option<Intent>,
+    pub intent: fn(&Arguments, &Judge<'_>) -> Option<Intent>,
     pub run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
 }
 
@@ -17,14 +15,8 @@ impl Tool for FunctionTool {
         &self.definition
     }
 
-    fn intent(
-        &self,
-        words: Words,
-        arguments: &Arguments,
-        store: &Store,
-        viewer: &Viewer,
-    ) -> Option<Intent> {
-        (self.intent)(words, arguments, store, viewer)
+    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+        (self.intent)(arguments, judge)
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -21,7 +21,7 @@ pub(super) fn current_time() -> FunctionTool {
             &[],
         )
         .read_only(),
-        intent: |words, _, _, _| Some(words.word("action.current_time").into()),
+        intent: |_, judge| judge.intent("action.current_time", &[]),
         run,
     }
 }

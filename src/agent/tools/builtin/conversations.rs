@@ -28,13 +28,9 @@ pub(super) fn search() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |words, arguments, _, _| {
+        intent: |arguments, judge| {
             let query = text(arguments, "query")?;
-            Some(
-                words
-                    .say("action.search_conversations", &[("query", query)])
-                    .into(),
-            )
+            judge.intent("action.search_conversations", &[("query", query)])
         },
         run,
     }

@@ -6,9 +6,8 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::Intent;
-use base::language::Words;
-use store::{List, ListChange, Store, Viewer};
+use crate::tools::wording::{Intent, Judge};
+use store::{List, ListChange};
 
 pub(super) fn lists() -> FunctionTool {
     FunctionTool {
@@ -32,7 +31,7 @@ pub(super) fn lists() -> FunctionTool {
     }
 }
 
-fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let key = match text(arguments, "action")? {
         "show" => "action.lists.show",
         "add" => "action.lists.add",
@@ -42,10 +41,10 @@ fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<
         _ => return None,
     };
     let Some(list) = text(arguments, "list") else {
-        return Some(words.word("action.lists").into());
+        return judge.intent("action.lists", &[]);
     };
-    let items = words.list(&texts(arguments, "items"));
-    Some(words.say(key, &[("list", list), ("items", &items)]).into())
+    let items = judge.words.list(&texts(arguments, "items"));
+    judge.intent(key, &[("list", list), ("items", &items)])
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -113,11 +112,10 @@ fn shown(list: &List, context: &ToolContext<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tools::testing::Household;
-    use base::language::Words;
     use base::testing::rows;
     use serde_json::Value;
+    use store::Viewer;
 
     #[test]
     fn a_list_is_made_shown_and_ticked_off() {
@@ -170,10 +168,8 @@ mod tests {
         for [arguments, intent] in rows(table) {
             let arguments: Value = arguments.parse().unwrap();
             let found = super::intent(
-                Words::ENGLISH,
                 arguments.as_object().unwrap(),
-                household.store(),
-                &Viewer::server(),
+                &household.judge(&Viewer::server()),
             );
             assert_eq!(found.unwrap().action, intent);
         }

@@ -6,12 +6,11 @@ use serde_json::json;
 
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::Intent;
+use crate::tools::wording::{Intent, Judge};
 use base::error::Error;
-use base::language::Words;
 use base::people::UserRole;
 use config::PushService;
-use store::{NewNotification, NotificationCause, PUSH, Store, User, Viewer};
+use store::{NewNotification, NotificationCause, PUSH, User, Viewer};
 
 /// Longest message, in characters.
 const MOST_CHARACTERS: usize = 500;
@@ -33,18 +32,14 @@ pub(super) fn notify() -> FunctionTool {
     }
 }
 
-fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let message = text(arguments, "message")?;
     let person = text(arguments, "person").unwrap_or_default();
     let key = match person {
         "" => "action.notify.asker",
         _ => "action.notify",
     };
-    Some(
-        words
-            .say(key, &[("person", person), ("message", message)])
-            .into(),
-    )
+    judge.intent(key, &[("person", person), ("message", message)])
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

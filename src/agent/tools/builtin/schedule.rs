@@ -10,11 +10,11 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::Intent;
+use crate::tools::wording::{Intent, Judge};
 use base::calendar::{Cron, Timing};
 use base::ids::ScheduleId;
 use base::language::Words;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Trigger, Viewer};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Trigger};
 
 /// How long a reminder is put off where nothing else is said.
 const SNOOZE: Duration = Duration::from_secs(600);
@@ -57,30 +57,30 @@ pub(super) fn schedule() -> FunctionTool {
     }
 }
 
-fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<Intent> {
+fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let argument = |name| text(arguments, name);
-    let action = match argument("action")? {
-        "list" => words.word("action.schedule.list"),
-        "done" => words.word("action.schedule.done"),
-        "snooze" => words.word("action.schedule.snooze"),
+    match argument("action")? {
+        "list" => judge.intent("action.schedule.list", &[]),
+        "done" => judge.intent("action.schedule.done", &[]),
+        "snooze" => judge.intent("action.schedule.snooze", &[]),
         "cancel" => {
             let id = argument("schedule_id")?;
-            let known = store.snapshot(viewer).and_then(|seen| seen.schedules());
-            let known = known.unwrap_or_default();
+            let seen = judge.store.snapshot(judge.viewer);
+            let known = seen.and_then(|seen| seen.schedules()).unwrap_or_default();
             match known.iter().find(|schedule| schedule.id.to_string() == id) {
-                Some(one) => words.say("action.schedule.cancel", &[("prompt", &one.text)]),
-                None => words.word("action.schedule.cancel_unseen"),
+                Some(one) => judge.intent("action.schedule.cancel", &[("prompt", &one.text)]),
+                None => judge.intent("action.schedule.cancel_unseen", &[]),
             }
         }
         _ => {
             let when = match (argument("at"), argument("cron"), argument("on")) {
                 (Some(at), ..) => at.to_owned(),
                 (None, Some(cron), _) => match cron.parse::<Cron>() {
-                    Ok(cron) => cron.say(words),
+                    Ok(cron) => cron.say(judge.words),
                     Err(_) => cron.to_owned(),
                 },
                 (None, None, on) => match on?.parse::<Trigger>() {
-                    Ok(trigger) => when_triggered(words, &trigger),
+                    Ok(trigger) => when_triggered(judge.words, &trigger),
                     Err(_) => on?.to_owned(),
                 },
             };
@@ -88,7 +88,7 @@ fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -
                 Some(say) => ("action.schedule.say", say),
                 None => ("action.schedule", argument("prompt")?),
             };
-            let people = words.list(&texts(arguments, "people"));
+            let people = judge.words.list(&texts(arguments, "people"));
             let account = argument("webhook").unwrap_or_default();
             let key = match (people.as_str(), account) {
                 ("", "") => key,
@@ -102,10 +102,9 @@ fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -
                 ("people", &people),
                 ("account", account),
             ];
-            words.say(key, &fields)
+            judge.intent(key, &fields)
         }
-    };
-    Some(action.into())
+    }
 }
 
 /// What a schedule waits for in place of a time, for people.

@@ -17,16 +17,16 @@ use crate::tools::definition::{
     Arguments, Change as Changed, Definition, RunLimit, ToolContext, required_text, text,
 };
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::Intent;
+use crate::tools::wording::{Intent, Judge};
 use base::calendar::{Recurrence, Zone, weekday};
 use base::clock::Timestamp;
 use base::ids::{CalendarId, EventId, UserId};
-use base::language::{Said, Words};
+use base::language::Said;
 use base::people::folded;
 use base::sealed::SealingKey;
 use base::secret::{hex, random_bytes};
 use net::tls::Trust;
-use store::{Calendar, CalendarEvent, CalendarSource, Snapshot, Store, Viewer};
+use store::{Calendar, CalendarEvent, CalendarSource, Snapshot};
 
 /// How far ahead events are found where nothing else is said.
 const AHEAD: Duration = Duration::from_secs(14 * 86_400);
@@ -52,7 +52,7 @@ pub(in crate::tools) fn find_events() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |words, _, _, _| Some(words.word("action.calendar.find").into()),
+        intent: |_, judge| judge.intent("action.calendar.find", &[]),
         run: run_find,
     }
 }
@@ -138,13 +138,8 @@ fn run_find(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, 
     lines.extend(named.map(|one| words::calendar(one, &called)));
     Ok(lines.join("\n"))
 }
-fn edit_intent(
-    words: Words,
-    arguments: &Arguments,
-    store: &Store,
-    viewer: &Viewer,
-) -> Option<Intent> {
-    let seen = store.snapshot(viewer).ok()?;
+fn edit_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    let seen = judge.store.snapshot(judge.viewer).ok()?;
     let called = seen.display_names().ok()?;
     let argument = |name| text(arguments, name);
     let what = [
@@ -157,10 +152,10 @@ fn edit_intent(
     let what: Vec<&str> = what.into_iter().flatten().collect();
     let what = what.join(", ");
     if argument("action")? == "add" {
-        let calendar = chosen(&seen, argument("calendar"), viewer.asker()).ok()?;
-        let calendar = words::seen(words, &calendar, &called);
+        let calendar = chosen(&seen, argument("calendar"), judge.viewer.asker()).ok()?;
+        let calendar = words::seen(judge.words, &calendar, &called);
         let fields = [("calendar", calendar.as_str()), ("event", &what)];
-        return Some(words.say("action.calendar.add", &fields).into());
+        return judge.intent("action.calendar.add", &fields);
     }
     let event = seen.event(argument("event_id")?.parse().ok()?).ok()?;
     let calendar = seen.calendar(event.calendar_id).ok()?;
@@ -174,13 +169,13 @@ fn edit_intent(
         (_, false) => "action.calendar.change",
         (_, true) => "action.calendar.change_all",
     };
-    let calendar = words::seen(words, &calendar, &called);
+    let calendar = words::seen(judge.words, &calendar, &called);
     let fields = [
         ("calendar", calendar.as_str()),
         ("event", &event),
         ("change", &what),
     ];
-    Some(words.say(key, &fields).into())
+    judge.intent(key, &fields)
 }
 
 fn run_edit(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
