@@ -262,6 +262,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What anybody may read of it, as a model does in a tool's result.
+impl From<Error> for String {
+    fn from(error: Error) -> String {
+        error.0.message
+    }
+}
+
 /// Two errors are equal when a client sees the same: the detail is not stored with a
 /// failed turn.
 impl PartialEq for Error {

@@ -42,16 +42,21 @@ pub fn give_to_owner_of(other: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Where a file is.
+pub fn directory_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Writes a file in place of one that may be there. When this returns, the new file survives
 /// a power cut; on an error the old one is as it was.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(path);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = directory.join(name);

@@ -162,9 +162,10 @@ impl fmt::Debug for Url {
 }
 
 /// A text with all bytes but those that are kept written as in `%20` (RFC 3986, section 2.1).
-pub fn percent_encode(text: &str, is_kept: impl Fn(u8) -> bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
+pub fn percent_encode(text: impl AsRef<[u8]>, is_kept: impl Fn(u8) -> bool) -> String {
+    let bytes = text.as_ref();
+    let mut encoded = String::with_capacity(bytes.len());
+    for &byte in bytes {
         if is_kept(byte) {
             encoded.push(char::from(byte));
         } else {

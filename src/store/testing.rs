@@ -9,7 +9,7 @@ pub use std::sync::Arc;
 pub use rusqlite::params;
 
 pub(crate) use crate::engine::job::Write;
-pub(crate) use crate::engine::query::row;
+pub(crate) use crate::engine::query::Statements;
 pub use crate::*;
 pub(crate) use crate::{chat::*, engine::*, home::*, keep::*, out::*, people::*, sight::*};
 pub use base::clock::Clock;
@@ -164,7 +164,7 @@ pub fn callback(body: &str) -> NewDelivery {
 /// What a callback sends.
 pub fn body(store: &Store, id: DeliveryId) -> String {
     let sql = "SELECT body FROM deliveries WHERE id = ?";
-    let read = store.read(|connection| row(connection, sql, params![id], |row| row.get(0)));
+    let read = store.read(|connection| connection.row(sql, params![id], |row| row.get(0)));
     read.unwrap().unwrap()
 }
 

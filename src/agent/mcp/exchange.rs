@@ -40,7 +40,7 @@ const OWN_HEADERS: [&str; 9] = [
 /// What requests and the listening thread share.
 pub(super) struct Shared {
     pub(super) name: String,
-    url: String,
+    pub(super) url: String,
     headers: Vec<(String, Secret)>,
     /// Whether `headers` has a token that may expire.
     has_token: bool,
@@ -183,10 +183,6 @@ impl Shared {
             http_client: HttpClient::new().trusting(trust).keeping_idle(IDLE_AGE),
             state: Mutex::default(),
         }
-    }
-
-    pub(super) fn url(&self) -> &str {
-        &self.url
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {

@@ -77,7 +77,7 @@ impl Shared {
             while let Some(event) = events.next()? {
                 if event.name == b"endpoint" {
                     let named = String::from_utf8_lossy(event.data);
-                    let resolved = resolve(self.url(), named.trim()).ok_or_else(|| {
+                    let resolved = resolve(&self.url, named.trim()).ok_or_else(|| {
                         let shown = shorten(named.trim(), 200);
                         let why = Said::of("mcp.wrong_address", &[]).with("address", shown);
                         Failure::Call(CallError::Unusable(why))

@@ -120,7 +120,7 @@ impl Mcp {
         let mut servers = self.servers();
         let is_same = servers.current.len() == configured.len()
             && (servers.current.iter().zip(configured))
-                .all(|(one, new)| one.shared().is_for(new, &trust, &workspace));
+                .all(|(one, new)| one.shared.is_for(new, &trust, &workspace));
         if servers.is_stopped || is_same {
             return;
         }
@@ -128,7 +128,7 @@ impl Mcp {
         for new in configured {
             let place = before
                 .iter()
-                .position(|one| one.shared().is_for(new, &trust, &workspace));
+                .position(|one| one.shared.is_for(new, &trust, &workspace));
             servers.current.push(match place {
                 Some(place) => before.swap_remove(place),
                 None => Server::start(
@@ -154,7 +154,7 @@ impl Mcp {
     /// configuration and of their lists.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let servers = self.servers();
-        let prefix = |server: &Server| server.shared().config().tool_prefix();
+        let prefix = |server: &Server| server.shared.config.tool_prefix();
         let prefixes: Vec<String> = servers.current.iter().map(prefix).collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for (server, prefix) in servers.current.iter().zip(&prefixes) {
@@ -162,18 +162,18 @@ impl Mcp {
                 tools: remote,
                 instructions,
                 ..
-            } = server.shared().status();
-            let pins = server.shared().pins();
-            let note = server_note(prefix, &instructions, server.shared().config().trusted);
+            } = server.shared.status();
+            let pins = server.shared.pins();
+            let note = server_note(prefix, &instructions, server.shared.config.trusted);
             let remote_names: Vec<&str> = remote.iter().map(|tool| tool.name.as_str()).collect();
             let names = tool_names(prefix, &remote_names, &prefixes);
             for (tool, name) in remote.iter().zip(names) {
                 tools.push(Arc::new(McpTool::new(
-                    server.shared(),
+                    &server.shared,
                     tool,
                     name,
                     note.clone(),
-                    Standing::of(server.shared().config(), tool, pins.as_ref(), &instructions),
+                    Standing::of(&server.shared.config, tool, pins.as_ref(), &instructions),
                 )));
             }
         }
@@ -188,15 +188,15 @@ impl Mcp {
     pub fn pin(&self, known: &Known, keep: &Keep) -> Result<()> {
         let servers = self.servers();
         let mut servers = servers.current.iter();
-        servers.try_for_each(|server| server.shared().pin(known, keep))
+        servers.try_for_each(|server| server.shared.pin(known, keep))
     }
 
     /// What each server is doing, in the order of the configuration.
     pub fn statuses(&self) -> Vec<ServerStatus> {
         let servers = self.servers();
         let status = |server: &Server| {
-            let status = server.shared().status();
-            let (config, pins) = (server.shared().config(), server.shared().pins());
+            let status = server.shared.status();
+            let (config, pins) = (&server.shared.config, server.shared.pins());
             let named = |is_such: fn(&Standing) -> bool| {
                 let standing =
                     |tool| Standing::of(config, tool, pins.as_ref(), &status.instructions);
@@ -204,7 +204,7 @@ impl Mcp {
                 such.map(|tool| tool.name.clone()).collect()
             };
             ServerStatus {
-                name: server.shared().name().to_owned(),
+                name: server.shared.name().to_owned(),
                 state: status.state,
                 tools: status.tools.len(),
                 readers: named(|standing| standing.is_reader),
@@ -228,7 +228,7 @@ impl Mcp {
             .servers()
             .current
             .iter()
-            .map(|server| Arc::clone(server.shared()))
+            .map(|server| Arc::clone(&server.shared))
             .collect();
         for server in shared {
             server.wait_until_settled(deadline, cancel);

@@ -76,7 +76,8 @@ pub(super) struct LineLog {
     label: String,
     window: Instant,
     logged: u32,
-    last: String,
+    /// The last line that said something.
+    pub(super) last: String,
 }
 
 impl LineLog {
@@ -88,11 +89,6 @@ impl LineLog {
             logged: 0,
             last: String::new(),
         }
-    }
-
-    /// The last line that said something.
-    pub(super) fn last(&self) -> &str {
-        &self.last
     }
 
     /// Logs a line.
@@ -206,10 +202,10 @@ mod tests {
             ("\u{1b}[0m", "red alert"),
         ] {
             log.push(line.as_bytes());
-            assert_eq!(log.last(), last);
+            assert_eq!(log.last, last);
         }
         log.push(&[b'x'; 10_000]);
-        assert_eq!(log.last().chars().count(), LOGGED_CHARS + 1);
+        assert_eq!(log.last.chars().count(), LOGGED_CHARS + 1);
         for _ in 0..1_000 {
             log.push(b"again");
         }

@@ -55,13 +55,13 @@ base::words! { ServerState {
 
 /// A server and the thread that supervises it.
 pub(super) struct Server {
-    shared: Arc<SharedServer>,
+    pub(super) shared: Arc<SharedServer>,
     task: Option<Task>,
 }
 
 /// What the thread and the users of a server share.
 pub(super) struct SharedServer {
-    config: McpServer,
+    pub(super) config: McpServer,
     /// Which certificates are accepted where the server is reached by https.
     trust: Trust,
     /// What its program may write to within a sandbox, and where it runs by default.
@@ -145,10 +145,6 @@ impl Server {
         Server { shared, task }
     }
 
-    pub(super) fn shared(&self) -> &Arc<SharedServer> {
-        &self.shared
-    }
-
     /// Begins to stop the server. Dropping it waits until its program and thread have ended.
     pub(super) fn stop(&self, at_once: bool) {
         if at_once {
@@ -167,10 +163,6 @@ impl Server {
 }
 
 impl SharedServer {
-    pub(super) fn config(&self) -> &McpServer {
-        &self.config
-    }
-
     /// Whether it was started from these parts of the configuration.
     pub(super) fn is_for(&self, config: &McpServer, trust: &Trust, workspace: &Workspace) -> bool {
         self.config == *config && self.trust == *trust && self.workspace == *workspace
@@ -307,7 +299,7 @@ impl SharedServer {
             present.status = Status {
                 state: ServerState::Ready,
                 tools: tools.into(),
-                instructions: session.instructions().into(),
+                instructions: session.instructions.as_str().into(),
                 problem: None,
             };
         });

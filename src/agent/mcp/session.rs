@@ -118,7 +118,7 @@ pub(super) struct Session {
     /// Name and version, as the server gives them.
     title: String,
     /// How its tools are used together, as the server says.
-    instructions: String,
+    pub(super) instructions: String,
 }
 
 impl Session {
@@ -210,11 +210,6 @@ impl Session {
         let instructions = answer.get("instructions").and_then(Value::as_str);
         let instructions = instructions.unwrap_or_default().trim();
         self.instructions = shorten(instructions, INSTRUCTION_CHARS).into_owned();
-    }
-
-    /// How its tools are used together, as the server says.
-    pub(super) fn instructions(&self) -> &str {
-        &self.instructions
     }
 
     /// The server's name and version, and the protocol's revision.

@@ -146,7 +146,7 @@ impl Reader {
         let reason = match end {
             Ok(ExitReason::Exited(status)) => {
                 let reason = describe_exit(status, "ended");
-                match self.log.last() {
+                match self.log.last.as_str() {
                     "" => format!("it {reason}"),
                     words => format!("it {reason}: {words}"),
                 }

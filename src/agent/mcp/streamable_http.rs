@@ -335,8 +335,8 @@ fn time_left(until: Instant) -> Result<Duration, ClientError> {
         .ok_or(ClientError::TimedOut)
 }
 
-/// The body of an answer as a stream of events, with a deadline that each report of progress extends.
-/// Comments that keep the connection alive do not.
+/// The body of an answer as a stream of events, with a deadline that each report of progress
+/// extends. Comments that keep the connection alive do not.
 struct ProgressSource<'a> {
     answer: &'a mut ClientResponse,
     until: &'a Cell<Instant>,

@@ -98,7 +98,7 @@ impl McpTool {
                 // owner says so.
                 is_read_only: standing.is_reader,
                 // Nobody knows where the server gets its text from.
-                origin: match server.config().trusted {
+                origin: match server.config.trusted {
                     true => Origin::Trusted,
                     false => Origin::Outside,
                 },
@@ -117,7 +117,7 @@ impl McpTool {
         cancel: &Cancel,
     ) -> Result<Value, CallError> {
         let began = Instant::now();
-        let silence = Duration::from_secs(self.server.config().timeout_seconds);
+        let silence = Duration::from_secs(self.server.config.timeout_seconds);
         let timeout = ReadTimeout {
             silence,
             deadline: turn_deadline.min(began + CALL_LIMIT.max(silence)),

@@ -68,21 +68,26 @@ impl ClientOptions {
     }
 
     /// The first of these that a service cannot be told, which takes `sampling` alone.
-    pub(crate) fn beyond(&self, takes: &Takes) -> Option<&str> {
-        let unknown = |(name, _): (&'_ String, _)| !takes.sampling.contains(&name.as_str());
+    pub(crate) fn beyond(&self, supported: &SupportedOptions) -> Option<&str> {
+        let unknown = |(name, _): (&'_ String, _)| !supported.sampling.contains(&name.as_str());
         let refused = |is_there: bool, name| is_there.then_some(name);
-        refused(!takes.stop && !self.stop.is_empty(), "stop")
+        refused(!supported.stop && !self.stop.is_empty(), "stop")
             .or_else(|| {
                 let is_any_json = self.format == Some(Format::Json);
                 refused(
-                    !takes.any_json && is_any_json,
+                    !supported.any_json && is_any_json,
                     "a JSON object without a schema",
                 )
             })
-            .or_else(|| refused(!takes.must_call && self.must_call.is_some(), "tool_choice"))
+            .or_else(|| {
+                refused(
+                    !supported.must_call && self.must_call.is_some(),
+                    "tool_choice",
+                )
+            })
             .or_else(|| {
                 let mut names = self.sampling.iter();
-                let found = names.find(|one| !takes.all_sampling && unknown(*one));
+                let found = names.find(|one| !supported.all_sampling && unknown(*one));
                 found.map(|(name, _)| name.as_str())
             })
     }
@@ -90,7 +95,7 @@ impl ClientOptions {
 
 /// What a kind of API can be told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Takes {
+pub(crate) struct SupportedOptions {
     /// Words that end the reply.
     pub stop: bool,
     /// That it is JSON of any form.

@@ -12,7 +12,7 @@ use super::profile::{CacheMark, Profile, Thoughts};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use super::tool_call_builder::own_members;
-use crate::model::client_options::{MustCall, Takes};
+use crate::model::client_options::{MustCall, SupportedOptions};
 use crate::model::{ModelRequest, ToolSpec};
 use base::secret::Secret;
 use store::ToolCall;
@@ -53,7 +53,8 @@ pub struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Whose extra members go back with the request; see [`wrap_members`](super::tool_call_builder::wrap_members).
+    /// Whose extra members go back with the request; see
+    /// [`wrap_members`](super::tool_call_builder::wrap_members).
     pub fn origin(&self) -> String {
         format!("{}{}", self.base_url, self.origin_path)
     }
@@ -177,7 +178,7 @@ pub trait Dialect: Send + Sync {
     fn body(&self, context: &RequestContext<'_>) -> RequestBody;
 
     /// What it can be told of what a client asks for.
-    fn takes(&self, capabilities: ServerCapabilities) -> Takes;
+    fn supported_options(&self, capabilities: ServerCapabilities) -> SupportedOptions;
 
     /// A parser for one reply to a request that was written for these
     /// capabilities.

@@ -39,7 +39,7 @@ const TOKEN_BYTES: usize = 4;
 
 /// A model server.
 pub struct Remote {
-    endpoint: Endpoint,
+    pub endpoint: Endpoint,
     dialect: Box<dyn Dialect>,
     service: &'static Profile,
     options: Options,
@@ -99,11 +99,6 @@ impl Remote {
     pub fn on_clock(mut self, clock: Clock) -> Remote {
         self.clock = clock;
         self
-    }
-
-    /// Its server.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
     }
 
     /// What it has learned about its server.
@@ -243,9 +238,9 @@ impl Remote {
             profile,
             files: &files,
         };
-        let mut takes = self.dialect.takes(capabilities);
-        takes.must_call &= !capabilities.no_tools;
-        if let Some(what) = request.client.and_then(|client| client.beyond(&takes)) {
+        let mut supported = self.dialect.supported_options(capabilities);
+        supported.must_call &= !capabilities.no_tools;
+        if let Some(what) = request.client.and_then(|client| client.beyond(&supported)) {
             let says = format!("cannot be told {what}, which the program that asks wants");
             let error = self.endpoint.failed(says.into(), "a wish", Cause::Request);
             return Err(Failed { error, again: None });

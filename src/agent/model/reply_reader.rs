@@ -67,7 +67,9 @@ pub trait ReplyParser {
     fn event(&mut self, value: Value, reply: &mut ReplyBuilder<'_>);
 
     /// Takes a reply that came whole.
-    fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>);
+    fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>) {
+        self.event(value, reply);
+    }
 
     /// Adds what is known only at the end.
     fn finish(&mut self, _reply: &mut ReplyBuilder<'_>) {}

@@ -63,7 +63,7 @@ impl Trial {
 
     /// What people call its server, with its address.
     pub fn subject(&self) -> &Said {
-        &self.provider.endpoint().subject
+        &self.provider.endpoint.subject
     }
 
     /// Asks for a word.
@@ -104,7 +104,7 @@ impl Trial {
         let mut messages = vec![user(format!(
             "Call the tool {TOOL} for the door \"garden\". Then reply with the code that it returns."
         ))];
-        let quote = |text: &str| self.provider.endpoint().quote(text);
+        let quote = |text: &str| self.provider.endpoint.quote(text);
         let reply = self.ask(&messages, &tools, deadline, tried)?;
         let Some(call) = reply.calls.first().cloned() else {
             let said = quote(&reply.text);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::xml;
+use super::xml::{self, list};
 use config::AnswerForm;
 
 /// Most bytes of one item.
@@ -54,8 +54,7 @@ fn in_form(form: &AnswerForm, document: &Value) -> Option<String> {
     };
     let items = match document.pointer(each)? {
         Value::Null => return None,
-        Value::Array(items) => items.as_slice(),
-        one => std::slice::from_ref(one),
+        items => list(items),
     };
     let mut texts: Vec<String> = items.iter().take(form.most).map(fill).collect();
     match items.len().saturating_sub(form.most) {

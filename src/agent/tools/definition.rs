@@ -9,17 +9,19 @@ use serde_json::{Map, Value, json};
 use super::attached::PdfTexts;
 use super::known_address::Address;
 use super::output;
-use super::wording::Intent;
+use super::wording::{Intent, Judge};
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
+use base::error::Error;
 use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, TurnId, UserId};
-use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
 use protocol::record::Annotations;
-use store::{Durable, IncludedFile, PageRange, Readers, StartedCall, Store, Vector, Viewer};
+use store::{
+    Durable, IncludedFile, PageRange, Readers, Snapshot, StartedCall, Store, Vector, Viewer,
+};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -267,9 +269,12 @@ impl ToolContext<'_> {
     /// The person whose files it works with: the only one who reads along. None for the
     /// household's.
     pub(super) fn files_of(&self) -> Result<Option<UserId>, String> {
-        let seen = self.store.snapshot(&self.viewer);
-        let reader = seen.and_then(|seen| seen.only_reader());
-        reader.map_err(|error| error.message().to_owned())
+        Ok(self.seen()?.only_reader()?)
+    }
+
+    /// What the model sees at this moment.
+    pub(super) fn seen(&self) -> Result<Snapshot<'_>, Error> {
+        self.store.snapshot(&self.viewer)
     }
 
     /// The vector of what the model looks for, if the server makes it at once.
@@ -352,16 +357,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// What a run with these arguments does, for the person who is asked about it. It may
-    /// quote what `viewer` sees in `store`, who also causes the call. None if the tool's
-    /// name and its arguments say as much.
-    fn intent(
-        &self,
-        words: Words,
-        arguments: &Arguments,
-        store: &Store,
-        viewer: &Viewer,
-    ) -> Option<Intent> {
-        let _ = (words, arguments, store, viewer);
+    /// quote what they see. None if the tool's name and its arguments say as much.
+    fn intent(&self, _arguments: &Arguments, _judge: &Judge<'_>) -> Option<Intent> {
         None
     }
 

@@ -22,6 +22,7 @@ mod custom_http;
 mod definition;
 mod files;
 mod find_tools;
+mod function;
 mod known_address;
 pub mod output;
 mod pdf;

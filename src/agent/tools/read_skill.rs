@@ -7,11 +7,9 @@ use serde_json::json;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::files::Workspace;
 use super::output::text_of;
-use super::wording::Intent;
+use super::wording::{Intent, Judge};
 use crate::skills::{FOLDER, MANIFEST, Skill, Skills, instructions};
-use base::language::Words;
 use base::measure::byte_count;
-use store::{Store, Viewer};
 
 /// Its name.
 pub const READ_SKILL: &str = "read_skill";
@@ -49,9 +47,9 @@ impl Tool for ReadSkill {
         &self.definition
     }
 
-    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
         let skill = text(arguments, "name")?;
-        Some(words.say("action.read_skill", &[("skill", skill)]).into())
+        judge.intent("action.read_skill", &[("skill", skill)])
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -10,11 +10,9 @@ use super::definition::{
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
-use super::wording::Intent;
+use super::wording::{Intent, Judge};
 use crate::skills;
-use base::language::Words;
 use net::process::{ExitReason, describe_exit};
-use store::{Store, Viewer};
 
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";
@@ -52,13 +50,9 @@ impl Tool for RunCommand {
         &self.definition
     }
 
-    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
         let command = arguments.get("command")?.as_str()?;
-        Some(
-            words
-                .say("action.run_command", &[("command", command)])
-                .into(),
-        )
+        judge.intent("action.run_command", &[("command", command)])
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -9,8 +9,10 @@ use super::attached::PdfTexts;
 use super::definition::{Origin, ResultDetails, Start, Tool, ToolContext};
 use super::schema::check_arguments;
 use super::toolbox::Toolbox;
+use crate::tools::wording::Judge;
 use base::clock::Clock;
 use base::ids::{ConversationId, TurnId, UserId};
+use base::language::Words;
 use base::testing::TemporaryDirectory;
 use config::Config;
 use net::cancel::Cancel;
@@ -66,6 +68,15 @@ impl Household {
     }
 
     /// The database.
+    /// One who judges calls and sees what this viewer does.
+    pub fn judge<'a>(&'a self, viewer: &'a Viewer) -> Judge<'a> {
+        Judge {
+            words: Words::ENGLISH,
+            store: self.store(),
+            viewer,
+        }
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::builtin;
-use super::calendar::{EditEvents, FindEvents};
+use super::calendar::{edit_events, find_events};
 use super::custom::CustomTool;
 use super::definition::{Source, Tool};
 use super::files;
@@ -71,8 +71,7 @@ impl Toolbox {
         if is_wanted && self.get("find_events").is_none() {
             let place = self.iter().position(|tool| tool.spec().name == "lists");
             let place = place.map_or(0, |place| place + 1);
-            let tools: [Arc<dyn Tool>; 2] =
-                [Arc::new(FindEvents::new()), Arc::new(EditEvents::new())];
+            let tools: [Arc<dyn Tool>; 2] = [Arc::new(find_events()), Arc::new(edit_events())];
             self.tools.splice(place..place, tools);
         }
         self

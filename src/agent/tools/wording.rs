@@ -31,6 +31,24 @@ pub struct Intent {
     pub left_out: &'static [&'static str],
 }
 
+/// Who judges a call.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// The words that they read.
+    pub words: Words,
+    /// Where the things are that a call names.
+    pub store: &'a Store,
+    /// Sees what may be quoted of these.
+    pub viewer: &'a Viewer,
+}
+
+impl Judge<'_> {
+    /// An intent that says what the file of words has for `key`, with these values in its fields.
+    pub fn intent(&self, key: &str, fields: &[(&str, &str)]) -> Option<Intent> {
+        Some(self.words.say(key, fields).into())
+    }
+}
+
 impl From<String> for Intent {
     fn from(action: String) -> Intent {
         Intent {
@@ -52,20 +70,18 @@ pub struct Wording {
 }
 
 impl Wording {
-    /// The words for a call. `tool` is none where nobody knows it any more, `viewer` sees
-    /// what may be quoted of the household's things, and causes the call.
+    /// The words for a call. `tool` is none where nobody knows it any more.
     pub fn of(
-        words: Words,
         name: &str,
         tool: Option<&dyn Tool>,
         arguments: &Value,
-        store: &Store,
-        viewer: &Viewer,
+        judge: &Judge<'_>,
     ) -> Wording {
+        let words = judge.words;
         let definition = tool.map(Tool::definition);
         let members = arguments.as_object();
         let intent = tool.zip(members);
-        let intent = intent.and_then(|(tool, given)| tool.intent(words, given, store, viewer));
+        let intent = intent.and_then(|(tool, given)| tool.intent(given, judge));
         let mut details = Vec::new();
         let action = match &intent {
             Some(intent) => {

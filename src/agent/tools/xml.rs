@@ -47,6 +47,15 @@ pub(super) fn beginning(text: &str) -> Value {
     open.pop().map_or(Value::Null, |root| root.members.into())
 }
 
+/// The children of one name: a list, or the only one.
+pub(super) fn list(value: &Value) -> &[Value] {
+    match value {
+        Value::Null => &[],
+        Value::Array(items) => items,
+        one => std::slice::from_ref(one),
+    }
+}
+
 /// Reads elements; none where they are not well-formed.
 fn read<'a>(text: &'a str, open: &mut Vec<Element<'a>>) -> Option<()> {
     let is_data = open.first()?.is_data;

@@ -15,7 +15,7 @@ use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::{self, Circumstances, MOST_CARRIED, Reach};
-use crate::tools::wording::Wording;
+use crate::tools::wording::{Judge, Wording};
 use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
     unknown_tool,
@@ -289,8 +289,12 @@ impl<'a> TurnLoop<'a, '_> {
     /// A call in words for people.
     fn wording(&self, tool: &str, arguments: &Value, viewer: &Viewer) -> Wording {
         let known = self.run.assistant.toolbox.get(tool).map(Arc::as_ref);
-        let (words, store) = (self.asker.words(), self.run.store);
-        Wording::of(words, tool, known, arguments, store, viewer)
+        let judge = Judge {
+            words: self.asker.words(),
+            store: self.run.store,
+            viewer,
+        };
+        Wording::of(tool, known, arguments, &judge)
     }
 
     /// The calls of this turn, the last of which is this one.

@@ -33,12 +33,12 @@ pub fn fold(run: &TurnContext<'_>) -> Result<()> {
     let history = History::open(run, run.assistant.servers.first(run.model()), false)?;
     let audience = history.audience;
     let offered = history.offer()?.after([].into_iter());
-    let past = history.past();
+    let past = &history.past;
     let earlier = past
         .summary
         .as_ref()
         .map(|summary| summary.content.as_str());
-    let fixed = text_tokens(history.system_prompt())
+    let fixed = text_tokens(&history.system_prompt)
         + tool_tokens(&offered)
         + earlier.map_or(0, text_tokens);
     let budget = history.token_budget();
@@ -52,7 +52,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<()> {
     if let Some(folded) = folded {
         let last = |count: usize| past.turns[..count].last().map(|turn| turn.id);
         let (hidden, shortened) = (last(folded.hidden), last(folded.shortened));
-        store.fold(conversation, hidden, shortened, history.budget());
+        store.fold(conversation, hidden, shortened, history.budget);
         if folded.hidden > 0 {
             log::info!(
                 "{}: {} older turns are no longer shown to the model",
@@ -105,7 +105,7 @@ fn summarise(
 ) -> Result<Option<String>> {
     let earlier = hidden.summary.as_ref();
     let text = |model: Candidate<'_>| {
-        let most_tokens = match model.is(&history.model()) {
+        let most_tokens = match model.is(&history.model) {
             true => history.token_budget().tokens,
             false => request_tokens(model.window(), run.assistant.config.max_tokens),
         };

@@ -168,11 +168,11 @@ impl View {
 pub struct History<'a> {
     run: &'a TurnContext<'a>,
     /// The model that is shown it.
-    model: Candidate<'a>,
+    pub model: Candidate<'a>,
     /// What is taken for the model's window.
     window: usize,
     /// Most tokens of a request, as the provider counts them.
-    budget: usize,
+    pub budget: usize,
     /// How many contexts the model has rejected as too long.
     refusals: u32,
     /// Whether only these show how large its window is.
@@ -183,10 +183,12 @@ pub struct History<'a> {
     pub asker: Asker,
     /// Who sees the conversation.
     pub audience: AudienceId,
-    past: Past,
+    /// As it was read.
+    pub past: Past,
     present: Message,
     memories: Vec<Memory>,
-    system_prompt: String,
+    /// The system prompt of this run.
+    pub system_prompt: String,
     /// The uncorrected estimate of the newest context.
     sent: Cell<usize>,
 }
@@ -284,11 +286,6 @@ impl<'a> History<'a> {
         context
     }
 
-    /// The model that is shown it.
-    pub fn model(&self) -> Candidate<'a> {
-        self.model
-    }
-
     /// Which tools go with the requests of this conversation.
     ///
     /// # Errors
@@ -307,11 +304,6 @@ impl<'a> History<'a> {
     /// What the model takes beside text.
     pub fn takes(&self) -> Takes {
         self.model.takes()
-    }
-
-    /// How many turns wait for a person's decision.
-    pub fn suspended(&self) -> usize {
-        self.past.suspended
     }
 
     /// Whether the past is to be folded after a reply of this many tokens.
@@ -405,11 +397,6 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Whether the database knows that.
-    pub fn is_noted(&self) -> bool {
-        self.past.has_outside_text
-    }
-
     /// Records that the model has answered the newest context, and how many tokens
     /// it counted (0 if it did not count).
     pub fn answered(&mut self, counted: u64) {
@@ -443,21 +430,6 @@ impl<'a> History<'a> {
     /// The tokens of the newest context, as the provider counts them.
     fn tokens_sent(&self) -> usize {
         (self.sent.get() as f64 * self.factor()) as usize
-    }
-
-    /// Most tokens of a request, as the provider counts them.
-    pub fn budget(&self) -> usize {
-        self.budget
-    }
-
-    /// The system prompt of this run.
-    pub fn system_prompt(&self) -> &str {
-        &self.system_prompt
-    }
-
-    /// The past as it was read.
-    pub fn past(&self) -> &Past {
-        &self.past
     }
 
     /// The same past, and what is hidden of it.

@@ -219,8 +219,8 @@ impl<'a> TurnLoop<'a, '_> {
         {
             self.add(calls);
         }
-        if self.steps.is_empty() && history.suspended() > 0 {
-            self.note(waiting_note(history.suspended()));
+        if self.steps.is_empty() && history.past.suspended > 0 {
+            self.note(waiting_note(history.past.suspended));
         }
         self.choose_tools(&history)?;
         let most_rounds = run.assistant.config.limits.tool_rounds;
@@ -329,7 +329,7 @@ impl<'a> TurnLoop<'a, '_> {
         let history = History::open(run, model, may_choose)?;
         (self.asker, self.audience) = (history.asker.clone(), history.audience);
         self.is_fresh = true;
-        self.is_noted |= history.is_noted();
+        self.is_noted |= history.past.has_outside_text;
         if history.has_outside_text() || is_from_outside(run) {
             self.note_outside_text();
         }
@@ -363,7 +363,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
         self.save()?;
         store.flush()?;
-        *history = self.read_history(history.model())?;
+        *history = self.read_history(history.model)?;
         self.steps = store.snapshot(&self.run.viewer())?.steps(turn.id)?;
         Ok(true)
     }

@@ -44,7 +44,7 @@ impl<'a> TurnLoop<'a, '_> {
         let config = &run.assistant.config;
         let of_model;
         let mut tools = tools;
-        if !history.model().is(&model) {
+        if !history.model.is(&model) {
             *history = self.read_history(model)?;
             of_model = self.choose_tools(history)?;
             tools = &of_model;
@@ -84,10 +84,11 @@ impl<'a> TurnLoop<'a, '_> {
                 temperature: client
                     .and_then(|client| client.temperature)
                     .or(config.temperature),
-                max_tokens: least(
-                    client.and_then(|client| client.max_tokens),
-                    config.max_tokens,
-                ),
+                max_tokens: client
+                    .and_then(|client| client.max_tokens)
+                    .into_iter()
+                    .chain(config.max_tokens)
+                    .min(),
                 stream: (run.is_streamed)(),
                 has_next: model.has_next,
                 deadline: run.deadline,
@@ -151,9 +152,4 @@ impl<'a> TurnLoop<'a, '_> {
             self.noted.add(used);
         }
     }
-}
-
-/// The smaller of two limits.
-fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
-    one.into_iter().chain(other).min()
 }

@@ -1,6 +1,7 @@
 //! The five fields of cron: minute, hour, day of the month, month, weekday, and a sixth
 //! for what crontab cannot say: `2026-11-27/2w` is that week and every second one after
-//! it, `2026-11-27/3d` that day and every third. Own code, because the crates for it bring 10 or more others and a second calendar.
+//! it, `2026-11-27/3d` that day and every third. Own code, because the crates for it bring
+//! 10 or more others and a second calendar.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,10 +21,10 @@ const DAYS_AHEAD: usize = 366 * 9;
 /// Most times of a day that are named one by one.
 const MOST_TIMES: usize = 4;
 
-pub(super) const MONTHS: [&str; 12] = [
+const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
-pub(super) const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// Recurring times (crontab(5)). Where both the day of the month and the weekday are
 /// restricted, either is enough.

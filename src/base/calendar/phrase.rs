@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 
-use super::cron::{Cron, MONTHS, WEEKDAYS};
-use super::zone::Zone;
+use super::cron::Cron;
+use super::zone::{MONTHS, WEEKDAYS, Zone};
 use crate::clock::Timestamp;
 
 /// More than a century is a mistake, and could leave the calendar.
@@ -624,32 +624,12 @@ fn weekdays(word: &str) -> Option<(Vec<i8>, bool)> {
 
 /// The place of a name that is written out, or by its first three letters.
 fn named(names: &[&str], word: &str) -> Option<i8> {
-    const WHOLE: [&str; 19] = [
-        "sunday",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let is_name = names.contains(&word) || WHOLE.contains(&word);
-    let place = names
-        .iter()
-        .position(|name| is_name && word.starts_with(name))?;
-    i8::try_from(place).ok()
+    let is_it = |name: &&str| {
+        [name, &name[..3]]
+            .iter()
+            .any(|one| one.eq_ignore_ascii_case(word))
+    };
+    i8::try_from(names.iter().position(is_it)?).ok()
 }
 
 /// A number in digits, or a small one in letters.

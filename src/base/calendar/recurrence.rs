@@ -369,26 +369,18 @@ fn day_of(month: Date, nth: i8) -> Option<Date> {
 
 /// A date as iCalendar writes it: `20261127`.
 pub fn date(text: &str) -> Option<Date> {
-    let is_date = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<i16>().ok();
-    is_date.then_some(())?;
-    Date::new(
-        number(0, 4)?,
-        i8::try_from(number(4, 6)?).ok()?,
-        i8::try_from(number(6, 8)?).ok()?,
-    )
-    .ok()
+    has_digits(text, 8).then(|| text.parse().ok())?
 }
 
 /// A local time as iCalendar writes it: `20261127T183000`. A leap second is the one before it.
 pub fn local(text: &str) -> Option<DateTime> {
     let (day, time) = text.split_once('T')?;
-    let is_time = time.len() == 6 && time.bytes().all(|byte| byte.is_ascii_digit());
-    let number = |from: usize| time.get(from..from + 2)?.parse::<i8>().ok();
-    is_time.then_some(())?;
-    let (hour, minute, second) = (number(0)?, number(2)?, number(4)?);
-    let time = jiff::civil::Time::new(hour, minute, second.min(59), 0).ok()?;
-    Some(date(day)?.to_datetime(time))
+    (has_digits(day, 8) && has_digits(time, 6)).then(|| text.parse().ok())?
+}
+
+/// Whether a text is so many digits: jiff reads other forms, too.
+fn has_digits(text: &str, count: usize) -> bool {
+    text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn values<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
@@ -435,6 +427,20 @@ mod tests {
             found.len() < most
         });
         found
+    }
+
+    #[test]
+    fn times_are_read_as_calendars_write_them_and_no_other_way() {
+        assert_eq!(date("20261127"), "2026-11-27".parse().ok());
+        let last = "2026-12-31T23:59:59".parse().ok();
+        for second in ["20261231T235959", "20261231T235960"] {
+            assert_eq!(local(second), last, "{second}");
+        }
+        for other in ["2026-11-27", "20261327", "+0261127", "20261127T1830"] {
+            assert_eq!((date(other), local(other)), (None, None), "{other}");
+        }
+        assert_eq!(local("2026-11-27T18:30:00"), None);
+        assert_eq!(local("20261127T183000Z"), None);
     }
 
     /// The examples of RFC 5545, section 3.8.5.3, as far as rules by hours are not among them,

@@ -14,7 +14,7 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// The system's own zone: a link to its rules (localtime(5)).
 const LOCALTIME: &str = "/etc/localtime";
 
-const WEEKDAYS: [&str; 7] = [
+pub(super) const WEEKDAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
@@ -24,7 +24,7 @@ const WEEKDAYS: [&str; 7] = [
     "Saturday",
 ];
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",

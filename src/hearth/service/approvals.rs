@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Service;
 use super::views;
 use agent::tools::permission;
-use agent::tools::wording::{self, Wording};
+use agent::tools::wording::{self, Judge, Wording};
 use agent::tools::{Arguments, check_arguments};
 use base::error::{Code, Error, Result};
 use base::ids::ApprovalId;
@@ -194,8 +194,12 @@ impl Service {
             _ => views::arguments(&approval.arguments),
         };
         let tool = tool.map(Arc::as_ref);
-        let name = &approval.tool;
-        let wording = Wording::of(words, name, tool, &arguments, &self.store, &viewer);
+        let judge = Judge {
+            words,
+            store: &self.store,
+            viewer: &viewer,
+        };
+        let wording = Wording::of(&approval.tool, tool, &arguments, &judge);
         // What a call was about may be gone once it has run.
         let reason = match approval.decision {
             None => wording.question(words, wording::widens(&approval.reason)),

@@ -7,8 +7,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::words;
-use crate::engine::query::{self, exists, from_row, row, rows, value, values};
+use crate::engine::query::{self, Statements, from_row, words};
 use crate::sight::askers;
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
@@ -168,13 +167,12 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
-        let (connection, _) = self.parts();
-        let mut found = rows(connection, WAITING_APPROVALS, params![], from_row)?;
+        let mut found = self.rows(WAITING_APPROVALS, params![], from_row)?;
         found.retain(|approval| self.viewer.sees_approval_of(approval.user_id));
         found.truncate(MOST as usize);
         let mut waiting = Vec::with_capacity(found.len());
         for approval in found {
-            if askers::still_sees(connection, approval.turn_id)? {
+            if askers::still_sees(self.connection(), approval.turn_id)? {
                 waiting.push(approval);
             }
         }
@@ -186,8 +184,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn approvals_of(&self, turn: TurnId) -> Result<Vec<Approval>> {
-        let (connection, _) = self.parts();
-        Ok(rows(connection, OF_TURN, params![turn, MOST], from_row)?)
+        Ok(self.rows(OF_TURN, params![turn, MOST], from_row)?)
     }
 
     /// An approval, seen as by [`Snapshot::waiting_approvals`].
@@ -195,10 +192,9 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn approval(&self, id: ApprovalId) -> Result<Approval> {
-        let (connection, _) = self.parts();
-        let approval = find(connection, id)?;
+        let approval = find(self.connection(), id)?;
         let is_seen = self.viewer.sees_approval_of(approval.user_id)
-            && askers::still_sees(connection, approval.turn_id)?;
+            && askers::still_sees(self.connection(), approval.turn_id)?;
         match is_seen {
             true => Ok(approval),
             false => Err(query::not_found("approval", id).into()),
@@ -217,9 +213,8 @@ impl Snapshot<'_> {
         user: Option<UserId>,
         account: Option<&str>,
     ) -> Result<bool> {
-        let (connection, _) = self.parts();
         let parameters = params![conversation, tool, user, account];
-        Ok(exists(connection, GRANT, parameters)?)
+        Ok(self.exists(GRANT, parameters)?)
     }
 }
 
@@ -238,7 +233,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Provisional<Vec<ApprovalId>>> {
-        self.look(move |connection| values(connection, EXPIRED_APPROVALS, params![now, MOST]))
+        self.look(move |connection| connection.values(EXPIRED_APPROVALS, params![now, MOST]))
     }
 }
 
@@ -295,7 +290,7 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
     let mut approval = find(write.connection, id)?;
     if let Some(earlier) = &approval.decision {
         let called = "SELECT display_name FROM users WHERE name = ?";
-        let called = value(write.connection, called, params![earlier.by])?.flatten();
+        let called = write.value(called, params![earlier.by])?.flatten();
         let called: String = called.unwrap_or_else(|| earlier.by.clone());
         let fields = [("name", &*called), ("id", &id.to_string())];
         return Err(Error::invalid_request(Said::of("error.decided", &fields)).into());
@@ -343,13 +338,13 @@ pub(crate) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
 
 /// An approval, unless it has gone with its turn.
 pub(crate) fn find_if_there(connection: &Connection, id: ApprovalId) -> Outcome<Option<Approval>> {
-    row(connection, APPROVAL, params![id], from_row)
+    connection.row(APPROVAL, params![id], from_row)
 }
 
 const APPROVAL: &str = concat!(approvals_from!(""), " WHERE a.id = ?");
 
 fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
-    query::find(connection, "approval", APPROVAL, id, from_row)
+    connection.find("approval", APPROVAL, id, from_row)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, ToSql, params};
 use crate::chat::conversation_marks;
 use crate::chat::conversations::{self, Conversation, conversation_columns, conversation_from_row};
 use crate::engine::failure::Outcome;
-use crate::engine::query::values;
+use crate::engine::query::Statements;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Seen, Sight, seen_columns};
 use base::error::Result;
@@ -125,7 +125,7 @@ fn newest(
     let audiences = match sight.seen() {
         Seen::Of(audiences) => &audiences[..],
         Seen::All => {
-            every = values(connection, "SELECT id FROM audiences", params![])?;
+            every = connection.values("SELECT id FROM audiences", params![])?;
             &every
         }
         Seen::OfAccount(account) => {

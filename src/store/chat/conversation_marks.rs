@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use crate::chat::conversations::{self, Conversation, Marks};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
-use crate::engine::query::{row, value};
+use crate::engine::query::Statements;
 use crate::sight::audience::{self, Readers};
 use crate::sight::viewer::Viewer;
 use base::error::Result;
@@ -133,13 +133,15 @@ fn of(connection: &Connection, user: UserId, conversation: &Conversation) -> Out
     let latest = conversation.latest;
     let parameters = params![user, conversation.id];
     let noted: Option<(bool, bool, Option<i64>)> =
-        row(connection, MARKS, parameters, |row| row.try_into())?;
+        connection.row(MARKS, parameters, |row| row.try_into())?;
     let (is_pinned, is_archived, read_until) = noted.unwrap_or_default();
     let is_unread = match read_until {
         // All of its messages may have been deleted.
         _ if conversation.message_count == 0 => false,
         Some(read_until) => latest.as_i64() > read_until,
-        None => value(connection, IS_NEWS, params![latest, user])?.unwrap_or(false),
+        None => connection
+            .value(IS_NEWS, params![latest, user])?
+            .unwrap_or(false),
     };
     Ok(Marks {
         is_pinned,

@@ -6,7 +6,7 @@ use crate::chat::search::index;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, value};
+use crate::engine::query::Statements;
 use crate::sight::audience::{self, Audience, Directory, Readers};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
@@ -92,7 +92,7 @@ impl Store {
         account: &str,
         name: &str,
     ) -> Result<Option<ConversationId>> {
-        self.read(|connection| value(connection, BY_SENDER, params![owner, account, name]))
+        self.read(|connection| connection.value(BY_SENDER, params![owner, account, name]))
     }
 
     /// The conversation that a webhook account calls by this name.
@@ -100,7 +100,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn conversation_named(&self, account: &str, name: &str) -> Result<Option<ConversationId>> {
-        self.read(|connection| value(connection, CONVERSATION_NAMED, params![account, name]))
+        self.read(|connection| connection.value(CONVERSATION_NAMED, params![account, name]))
     }
 
     /// Changes the title of a conversation. Returns who sees it.
@@ -162,7 +162,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn is_untitled(&self, id: ConversationId, message: &str) -> Result<bool> {
         let usual = title(message);
-        self.read(|connection| exists(connection, UNTITLED, params![id, usual]))
+        self.read(|connection| connection.exists(UNTITLED, params![id, usual]))
     }
 
     /// Deletes a conversation and everything in it, its undelivered callbacks too.
@@ -269,8 +269,7 @@ pub(crate) fn check_no_turn(
     id: ConversationId,
     since: MessageId,
 ) -> Outcome<()> {
-    let unfinished = exists(
-        write.connection,
+    let unfinished = write.exists(
         "SELECT 1 FROM turns INDEXED BY turns_unfinished
          WHERE conversation_id = ?1 AND finished_at IS NULL AND message_id >= ?2",
         params![id, since],

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::conversations::{self, Conversation};
 use crate::chat::messages::{MESSAGE_COLUMNS, PAGE, Page, Role, message_columns, message_from_row};
-use crate::engine::query::{each_row, length, row, rows};
+use crate::engine::query::{Statements, length};
 use crate::home::memories::{self, Memory};
 use crate::home::trigger::WatchedCall;
 use crate::sight::audience::Audience;
@@ -20,7 +20,7 @@ use base::reply::{FinishReason, Surface};
 use protocol::record::Attachment;
 
 /// A conversation, without its messages.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExportedConversation {
     /// Its id; none of another assistant's, and in files that call it `id` alone.
     pub conversation_id: Option<ConversationId>,
@@ -65,21 +65,9 @@ impl ExportedConversation {
     /// One of which nothing else is known.
     pub fn new(title: String, created_at: Timestamp) -> ExportedConversation {
         ExportedConversation {
-            conversation_id: None,
-            id: None,
             title,
-            channel: None,
-            owner: None,
-            audience: None,
-            account: None,
-            external_name: None,
-            model: None,
-            instructions: None,
-            surface: None,
-            outside: None,
-            marks: Vec::new(),
             created_at,
-            updated_at: None,
+            ..ExportedConversation::default()
         }
     }
 }
@@ -100,7 +88,7 @@ pub struct ExportedMarks {
 }
 
 /// A message, shown or not.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExportedMessage {
     /// Its id; none of another assistant's, and in files that call it `id` alone.
     pub message_id: Option<MessageId>,
@@ -138,18 +126,10 @@ impl ExportedMessage {
     /// One of which nothing else is known.
     pub fn new(role: Role, content: String, timestamp: Timestamp) -> ExportedMessage {
         ExportedMessage {
-            message_id: None,
-            id: None,
             role,
-            speaker: None,
             timestamp,
             content,
-            in_reply_to: None,
-            finish_reason: None,
-            version_of: None,
-            hidden_with: None,
-            asked_by: None,
-            channel: None,
+            ..ExportedMessage::default()
         }
     }
 }
@@ -247,7 +227,7 @@ impl Snapshot<'_> {
         let (connection, sight) = self.parts();
         conversations::check_seen(connection, sight, id)?;
         let user = self.viewer.user_id();
-        let marks = rows(connection, MARKS_OF, params![id, user], |row| {
+        let marks = connection.rows(MARKS_OF, params![id, user], |row| {
             Ok(ExportedMarks {
                 user: row.get(0)?,
                 pinned: row.get(1)?,
@@ -255,7 +235,7 @@ impl Snapshot<'_> {
                 read_until: row.get(3)?,
             })
         })?;
-        let details = row(connection, DETAILS, params![id], |row| row.try_into())?;
+        let details = connection.row(DETAILS, params![id], |row| row.try_into())?;
         let (surface, outside): (Option<Surface>, bool) = details.unwrap_or_default();
         Ok(ExportedConversation {
             conversation_id: Some(id),
@@ -294,7 +274,7 @@ impl Snapshot<'_> {
         conversations::check_seen(connection, sight, id)?;
         let mut page = Page::new(limit);
         let parameters = params![id, after, limit as i64];
-        each_row(connection, MESSAGES_AFTER, parameters, &mut |row| {
+        connection.each_row(MESSAGES_AFTER, parameters, &mut |row| {
             if !page.has_room(length(row, "content")?) {
                 return Ok(ControlFlow::Break(()));
             }

@@ -11,7 +11,7 @@ use crate::chat::steps::{Step, step_from_row};
 use crate::chat::turns::TurnState;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
-use crate::engine::query::{length, row, value};
+use crate::engine::query::{Statements, length};
 use crate::home::forgetting;
 use crate::home::memories::Memory;
 use crate::people::users::{DisplayNames, display_names, show_name};
@@ -152,9 +152,8 @@ impl Snapshot<'_> {
         &self,
         conversations: impl IntoIterator<Item = ConversationId>,
     ) -> Result<bool> {
-        let (connection, _) = self.parts();
         for id in conversations {
-            let has = value(connection, HAS_OUTSIDE_TEXT, params![id])?;
+            let has = self.value(HAS_OUTSIDE_TEXT, params![id])?;
             if has.unwrap_or(false) {
                 return Ok(true);
             }
@@ -242,7 +241,9 @@ fn read_past(
     names: &DisplayNames,
     kept: Option<KeptPast>,
 ) -> Outcome<(Past, Option<KeptPast>)> {
-    let view = row(connection, VIEW, params![id], view_from_row)?.unwrap_or_default();
+    let view = connection
+        .row(VIEW, params![id], view_from_row)?
+        .unwrap_or_default();
     let (hidden, covered) = (view.hidden, view.covered);
     let from = match wanted.with_hidden {
         true => covered,

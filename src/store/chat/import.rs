@@ -11,7 +11,7 @@ use crate::chat::turns::TurnState;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, value};
+use crate::engine::query::Statements;
 use crate::files::imported::AttachmentImport;
 use crate::files::{self, UploadLimits};
 use crate::keep::purge;
@@ -193,7 +193,7 @@ impl Store {
     fn delete_partial(&self, name: &str) -> Result<()> {
         let select = "SELECT id FROM conversations WHERE imported_from = ?";
         let found = |connection: &Connection| -> Outcome<Option<ConversationId>> {
-            value(connection, select, params![partial_of(name)])
+            connection.value(select, params![partial_of(name)])
         };
         while let Some(id) = self.read(found)? {
             self.write(move |write| purge::delete_part(write, id))?;
@@ -230,8 +230,7 @@ fn begin(
     ownership: &Ownership,
 ) -> Outcome<Option<ConversationId>> {
     // The id alone proves nothing: somebody else's conversation may have taken it.
-    let known = exists(
-        write.connection,
+    let known = write.exists(
         "SELECT 1 FROM conversations WHERE imported_from = ?1
          UNION ALL
          SELECT 1 FROM conversations WHERE imported_from = ?2 AND owner_id IS ?4

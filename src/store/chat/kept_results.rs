@@ -4,7 +4,7 @@
 use rusqlite::params;
 
 use crate::engine::database::Store;
-use crate::engine::query::{not_found, row};
+use crate::engine::query::{Statements, not_found};
 use crate::sight::snapshot::Snapshot;
 use base::error::Result;
 use base::ids::{ConversationId, ResultId};
@@ -25,9 +25,8 @@ impl Snapshot<'_> {
         conversation: ConversationId,
         id: ResultId,
     ) -> Result<(String, bool)> {
-        let (connection, _) = self.parts();
         let parameters = params![id, conversation];
-        let found = row(connection, FIND, parameters, |row| row.try_into())?;
+        let found = self.row(FIND, parameters, |row| row.try_into())?;
         Ok(found.ok_or_else(|| not_found("result", id))?)
     }
 }

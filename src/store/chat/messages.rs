@@ -7,8 +7,7 @@ use crate::chat::conversations;
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::words;
-use crate::engine::query::{self, exists, length, row};
+use crate::engine::query::{self, Statements, length, words};
 use crate::files;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{SEEN_COLUMNS, select_seen};
@@ -26,10 +25,11 @@ pub(crate) const PAGE: usize = 1000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Who wrote a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person, or a program on behalf of one.
+    #[default]
     User,
     /// The model.
     Assistant,
@@ -119,9 +119,9 @@ impl Snapshot<'_> {
         let limit = limit.min(PAGE);
         let after = limit / 2;
         let mut page = self.page(id, limit - after, Some(around), UNTIL_MESSAGE)?;
-        let (connection, _) = self.parts();
         let parameters = params![id, around, after as i64 + 1];
-        let (newer, has_newer) = page_of_messages(connection, NEWER_MESSAGES, parameters, after)?;
+        let (newer, has_newer) =
+            page_of_messages(self.connection(), NEWER_MESSAGES, parameters, after)?;
         page.messages.extend(newer);
         Ok((page, has_newer))
     }
@@ -132,9 +132,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn repeated_openings(&self) -> Result<Vec<String>> {
-        let (connection, _) = self.parts();
         match self.viewer.user_id() {
-            Some(user) => Ok(query::values(connection, REPEATED_OPENINGS, params![user])?),
+            Some(user) => Ok(self.values(REPEATED_OPENINGS, params![user])?),
             None => Ok(Vec::new()),
         }
     }
@@ -153,7 +152,7 @@ impl Snapshot<'_> {
         let parameters = params![id, until, limit as i64 + 1];
         let (mut messages, has_more) = page_of_messages(connection, sql, parameters, limit)?;
         if let Some(before) = before
-            && !exists(connection, IN_CONVERSATION, params![before, id])?
+            && !connection.exists(IN_CONVERSATION, params![before, id])?
         {
             return Err(query::not_found("message", before).into());
         }
@@ -318,8 +317,7 @@ pub(crate) fn versions_of(
 }
 
 pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Message>> {
-    row(
-        connection,
+    connection.row(
         concat!(
             "SELECT ",
             message_columns!(),

@@ -14,7 +14,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::{Outcome, unwritable};
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, not_found, row};
+use crate::engine::query::{Statements, from_row, not_found};
 use crate::files::{self, NewAttachments, Replaced};
 use crate::home::trigger::{self, Trigger};
 use crate::keep::idempotency::{self, IdempotencyKey};
@@ -165,8 +165,9 @@ impl Store {
     }
 
     /// Like [`Store::begin_turn`], but returns before the commit, which follows
-    /// within 5 ms, unless messages are hidden or deleted with it. For callers that acknowledge nothing yet. Until then reads do
-    /// not see the turn, and if the commit fails, its next write is `not_found`.
+    /// within 5 ms, unless messages are hidden or deleted with it. For callers that acknowledge
+    /// nothing yet. Until then reads do not see the turn, and if the commit fails, its next
+    /// write is `not_found`.
     ///
     /// # Errors
     /// As [`Store::begin_turn`]; and `server_error` 503 while the database cannot be
@@ -353,7 +354,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
             let known = match name {
                 Some(name) => {
                     let parameters = params![new.owner, account, name];
-                    row(write.connection, OF_SENDER, parameters, |row| {
+                    write.row(OF_SENDER, parameters, |row| {
                         known(row, &Belongs::from_row(row)?)
                     })?
                 }
@@ -370,7 +371,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
             placement
         }
         Target::Named { account, name } => {
-            let known = row(write.connection, NAMED, params![account, name], |row| {
+            let known = write.row(NAMED, params![account, name], |row| {
                 let thing = Belongs::from_row(row)?;
                 Ok((known(row, &thing)?, thing))
             })?;

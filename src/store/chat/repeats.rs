@@ -12,7 +12,7 @@ use crate::chat::turns::{self, TurnState};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
+use crate::engine::query::Statements;
 use crate::keep::idempotency::{self, IdempotencyKey};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::Viewer;
@@ -31,9 +31,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn turn_of_request(&self, request: &IdempotencyKey) -> Result<Option<TurnId>> {
-        let (connection, _) = self.parts();
         let parameters = params![request.scope, request.key];
-        Ok(value(connection, TURN_OF_REQUEST, parameters)?)
+        Ok(self.value(TURN_OF_REQUEST, parameters)?)
     }
 }
 
@@ -73,15 +72,14 @@ impl Store {
         let found = self.write(move |write| {
             // Its answer may have gone out just now.
             if let Some(IdempotencyKey { scope, key, .. }) = request
-                && value(write.connection, TURN_OF_REQUEST, params![scope, key])? != Some(id)
+                && write.value(TURN_OF_REQUEST, params![scope, key])? != Some(id)
             {
                 return Ok(None);
             }
             let sight = viewer.sight(write.connection)?;
             let mut turn = turns::find(write.connection, &sight, id)?;
             let finished_at = "SELECT finished_at FROM turns WHERE id = ?";
-            let ended: Option<Option<Timestamp>> =
-                value(write.connection, finished_at, params![id])?;
+            let ended: Option<Option<Timestamp>> = write.value(finished_at, params![id])?;
             let is_within = |time| (ended.flatten()).is_none_or(|at| at > write.now.minus(time));
             if !is_within(REPEATABLE) {
                 return Ok(None);

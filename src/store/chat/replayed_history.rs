@@ -15,7 +15,7 @@ use crate::chat::turn_end;
 use crate::chat::turns::{self, Turn, TurnState};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
+use crate::engine::query::Statements;
 use crate::keep::idempotency::{self, IdempotencyKey};
 use crate::people::tokens::Credential;
 use crate::sight::snapshot::Snapshot;
@@ -188,7 +188,7 @@ fn take_results(
     steps: &[Step],
 ) -> Outcome<Option<Turn>> {
     let parameters = params![conversation, message];
-    let newest: Option<Option<TurnId>> = value(write.connection, NEWEST_TURN, parameters)?;
+    let newest: Option<Option<TurnId>> = write.value(NEWEST_TURN, parameters)?;
     let Some(id) = newest.flatten() else {
         return Ok(None);
     };

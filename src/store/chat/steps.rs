@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::chat::conversations::check_seen;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::rows;
+use crate::engine::query::Statements;
 use crate::files;
 use crate::sight::snapshot::Snapshot;
 use base::error::{Error, Result};
@@ -293,14 +293,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn steps(&self, id: TurnId) -> Result<Vec<Step>> {
-        let (connection, _) = self.parts();
         let sql = "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2";
-        Ok(rows(
-            connection,
-            sql,
-            params![id, MOST_STEPS],
-            step_from_row,
-        )?)
+        Ok(self.rows(sql, params![id, MOST_STEPS], step_from_row)?)
     }
 }
 
@@ -311,9 +305,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn most_called(&self, before: ConversationId) -> Result<Vec<String>> {
-        let (connection, _) = self.parts();
         let parameters = params![before, MOST_COUNTED];
-        let steps = rows(connection, STEPS_BEFORE, parameters, step_from_row)?;
+        let steps = self.rows(STEPS_BEFORE, parameters, step_from_row)?;
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for call in steps.into_iter().flat_map(calls) {
             *counts.entry(call.tool).or_default() += 1;
@@ -334,7 +327,7 @@ impl Snapshot<'_> {
             return Ok(Vec::new());
         }
         let parameters = params![conversation, tool];
-        let steps = rows(connection, STEPS_WITH, parameters, step_from_row)?;
+        let steps = connection.rows(STEPS_WITH, parameters, step_from_row)?;
         let calls = steps.into_iter().flat_map(calls);
         let of_tool = calls.filter(|call| call.tool == tool);
         Ok(of_tool.map(|call| call.arguments).collect())
@@ -433,8 +426,7 @@ pub(crate) fn note_told(write: &Write<'_>, turn: TurnId, memory: MemoryId) -> Ou
 
 /// The steps of a turn, with what [`replace`] takes.
 pub(crate) fn of_turn(write: &Write<'_>, id: TurnId) -> Outcome<Vec<(i64, Step)>> {
-    rows(
-        write.connection,
+    write.rows(
         "SELECT id, body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
         params![id, MOST_STEPS],
         |row| Ok((row.get("id")?, step_from_row(row)?)),
@@ -465,7 +457,7 @@ fn has_private(write: &Write<'_>, id: TurnId) -> Outcome<bool> {
 /// in the same turn goes, too, but for the reply. So does the summary; the next turn that
 /// needs one makes it anew.
 pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
-    let found = rows(write.connection, PRIVATE_STEPS, params![id], |row| {
+    let found = write.rows(PRIVATE_STEPS, params![id], |row| {
         Ok((row.get::<_, i64>("id")?, step_from_row(row)?))
     })?;
     for (step_id, mut step) in found {

@@ -10,7 +10,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
+use crate::engine::query::Statements;
 use crate::files;
 use crate::home::notifications::{self, NewNotification};
 use crate::home::run_history;
@@ -118,8 +118,7 @@ impl Store {
 /// The message of the turn, if it is no longer the newest of its conversation: then
 /// the reply has to name it.
 fn overtaken(write: &Write<'_>, turn: &Turn) -> Outcome<Option<MessageId>> {
-    let newest = value(
-        write.connection,
+    let newest = write.value(
         "SELECT latest FROM conversations WHERE id = ?",
         params![turn.conversation_id],
     )?;

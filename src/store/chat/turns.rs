@@ -10,8 +10,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::words;
-use crate::engine::query::{self, rows};
+use crate::engine::query::{Statements, words};
 use crate::files::{self, IncludedFile, UploadLimits};
 use crate::keep::usage::{self, Usage};
 use crate::people::tokens;
@@ -142,12 +141,9 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn unfinished_turns(&self) -> Result<Provisional<Vec<Turn>>> {
         self.look(|connection| {
-            rows(
-                connection,
-                UNFINISHED_TURNS,
-                params![MOST_UNFINISHED],
-                |row| from_row(connection, row),
-            )
+            connection.rows(UNFINISHED_TURNS, params![MOST_UNFINISHED], |row| {
+                from_row(connection, row)
+            })
         })
     }
 
@@ -315,9 +311,7 @@ fn append(write: &Write<'_>, turn: &Turn, steps: Vec<Step>, found_for: AudienceI
 
 /// The turn, if it has not ended.
 pub(crate) fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
-    let turn = query::find(write.connection, "turn", FIND_TURN, id, |row| {
-        from_row(write.connection, row)
-    })?;
+    let turn = write.find("turn", FIND_TURN, id, |row| from_row(write.connection, row))?;
     if turn.state.is_final() {
         return Err(Error::not_found(format!(
             "the turn {id} has already ended: {}",

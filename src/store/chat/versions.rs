@@ -12,7 +12,7 @@ use crate::chat::search::index;
 use crate::engine::database::Store;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
-use crate::engine::query::{exists, from_row, not_found, rows, value, values};
+use crate::engine::query::{Statements, from_row, not_found};
 use crate::sight::audience::{self, Readers};
 use crate::sight::viewer::{Sight, Viewer, select_seen};
 use base::error::{Error, Result};
@@ -203,25 +203,19 @@ fn check_own(write: &Write<'_>, viewer: &Viewer, place: &Place) -> Outcome<()> {
 }
 
 fn version_of(connection: &Connection, id: MessageId) -> Outcome<Option<MessageId>> {
-    let found = value(
-        connection,
-        "SELECT version_of FROM messages WHERE id = ?",
-        params![id],
-    )?;
+    let found = connection.value("SELECT version_of FROM messages WHERE id = ?", params![id])?;
     Ok(found.flatten())
 }
 
 fn question_of(connection: &Connection, place: &Place) -> Outcome<Option<MessageId>> {
-    value(
-        connection,
+    connection.value(
         "SELECT message_id FROM turns WHERE id = ?",
         params![place.turn_id],
     )
 }
 
 fn shown_version(connection: &Connection, root: MessageId) -> Outcome<Option<MessageId>> {
-    value(
-        connection,
+    connection.value(
         "SELECT id FROM messages WHERE version_of = ? AND hidden_with IS NULL",
         params![root],
     )
@@ -265,8 +259,7 @@ pub(crate) fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcom
 /// The titles that a conversation has by itself if it begins with this message, or with
 /// another version of it. The oldest version names them all even when it was deleted.
 fn usual_titles(connection: &Connection, id: MessageId) -> Outcome<Vec<String>> {
-    rows(
-        connection,
+    connection.rows(
         "SELECT content FROM messages
          WHERE id = ?1 OR version_of = ifnull((SELECT version_of FROM messages WHERE id = ?1), ?1)",
         params![id],
@@ -278,12 +271,11 @@ fn usual_titles(connection: &Connection, id: MessageId) -> Outcome<Vec<String>> 
 /// that had these: what is deleted would still be read there.
 fn retitle(write: &Write<'_>, conversation: ConversationId, former: &[String]) -> Outcome<()> {
     let sql = "SELECT title FROM conversations WHERE id = ?";
-    let title: Option<String> = value(write.connection, sql, params![conversation])?;
+    let title: Option<String> = write.value(sql, params![conversation])?;
     if !title.is_some_and(|title| former.contains(&title)) {
         return Ok(());
     }
-    let first: Option<String> = value(
-        write.connection,
+    let first: Option<String> = write.value(
         "SELECT content FROM messages
          WHERE conversation_id = ? AND role = 'user' AND hidden_with IS NULL ORDER BY id LIMIT 1",
         params![conversation],
@@ -348,16 +340,14 @@ fn delete_version(
     while let Some(version) = doomed.pop() {
         // A message that follows may have versions of its own, which are hidden with
         // themselves.
-        let others: Vec<MessageId> = values(
-            write.connection,
+        let others: Vec<MessageId> = write.values(
             "SELECT o.id FROM messages m INDEXED BY messages_hidden
              CROSS JOIN messages o INDEXED BY messages_by_version ON o.version_of = m.version_of
              WHERE m.hidden_with = ?1 AND m.version_of <> ?2 AND o.hidden_with = o.id",
             params![version, root],
         )?;
         doomed.extend(others);
-        let is_of_others = exists(
-            write.connection,
+        let is_of_others = write.exists(
             "SELECT 1 FROM messages m INDEXED BY messages_hidden
              LEFT JOIN turns t ON t.id = m.turn_id
              WHERE m.hidden_with = ?1 AND m.role = 'user' AND t.user_id IS NOT ?2",
@@ -366,8 +356,7 @@ fn delete_version(
         if is_of_others {
             conversations::check_change(write, viewer, conversation)?;
         }
-        turns.extend(values::<TurnId>(
-            write.connection,
+        turns.extend(write.values::<TurnId>(
             "DELETE FROM turns WHERE id IN (
                  SELECT turn_id FROM messages INDEXED BY messages_hidden WHERE hidden_with = ?)
              RETURNING id",

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
 use crate::engine::failure::{Outcome, closed};
+use crate::engine::query::Statements;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::Sequence;
@@ -55,6 +56,12 @@ impl Write<'_> {
     /// The same, however many rows it changes.
     pub fn run(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<()> {
         self.execute(sql, parameters).map(drop)
+    }
+}
+
+impl Statements for Write<'_> {
+    fn connection(&self) -> &Connection {
+        self.connection
     }
 }
 

@@ -7,7 +7,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
+use crate::engine::query::Statements;
 use base::error::Result;
 
 impl Store {
@@ -32,11 +32,7 @@ impl Store {
 
 /// The value of this key.
 pub(crate) fn get<T: FromSql>(connection: &Connection, key: &str) -> Outcome<Option<T>> {
-    value(
-        connection,
-        "SELECT value FROM meta WHERE key = ?",
-        params![key],
-    )
+    connection.value("SELECT value FROM meta WHERE key = ?", params![key])
 }
 
 /// Sets the value of a key.

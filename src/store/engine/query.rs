@@ -1,8 +1,7 @@
 //! Running cached statements, and enums that are stored, and sent, as words.
 
-use std::ops::ControlFlow;
-
 use std::fmt::Display;
+use std::ops::ControlFlow;
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row, ToSql};
@@ -34,75 +33,93 @@ macro_rules! from_row {
 
 pub(crate) use from_row;
 
-/// All rows of a cached statement.
-pub(crate) fn rows<T>(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn ToSql],
-    mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Outcome<Vec<T>> {
-    let mut found = Vec::new();
-    each_row(connection, sql, parameters, &mut |row| {
-        found.push(from_row(row)?);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(found)
+/// The cached statements of a connection, and of what has one.
+pub(crate) trait Statements {
+    /// Where they run.
+    fn connection(&self) -> &Connection;
+
+    /// Calls `take` with each row until it breaks.
+    fn each_row(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        take: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+    ) -> Outcome<()> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let mut rows = statement.query(parameters)?;
+        while let Some(row) = rows.next()? {
+            if take(row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Outcome<Vec<T>> {
+        let mut found = Vec::new();
+        self.each_row(sql, parameters, &mut |row| {
+            found.push(from_row(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The first row.
+    fn row<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Outcome<Option<T>> {
+        let mut found = None;
+        self.each_row(sql, parameters, &mut |row| {
+            found = Some(from_row(row)?);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The first column of all rows.
+    fn values<T: FromSql>(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<Vec<T>> {
+        self.rows(sql, parameters, |row| row.get(0))
+    }
+
+    /// The first column of the first row.
+    fn value<T: FromSql>(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<Option<T>> {
+        self.row(sql, parameters, |row| row.get(0))
+    }
+
+    /// Whether there is a row.
+    fn exists(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<bool> {
+        Ok(self.row(sql, parameters, |_| Ok(()))?.is_some())
+    }
+
+    /// The row of a `what` by its id, the only parameter of the statement.
+    ///
+    /// # Errors
+    /// `not_found`.
+    fn find<T, I: ToSql + Display>(
+        &self,
+        what: &str,
+        sql: &str,
+        id: I,
+        from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Outcome<T> {
+        self.row(sql, &[&id], from_row)?
+            .ok_or_else(|| not_found(what, id))
+    }
 }
 
-/// The first row of a cached statement.
-pub(crate) fn row<T>(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn ToSql],
-    mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Outcome<Option<T>> {
-    let mut found = None;
-    each_row(connection, sql, parameters, &mut |row| {
-        found = Some(from_row(row)?);
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(found)
-}
-
-/// The first column of all rows of a cached statement.
-pub(crate) fn values<T: FromSql>(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn ToSql],
-) -> Outcome<Vec<T>> {
-    rows(connection, sql, parameters, |row| row.get(0))
-}
-
-/// The first column of the first row of a cached statement.
-pub(crate) fn value<T: FromSql>(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn ToSql],
-) -> Outcome<Option<T>> {
-    row(connection, sql, parameters, |row| row.get(0))
-}
-
-/// Whether a cached statement has a row.
-pub(crate) fn exists(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn ToSql],
-) -> Outcome<bool> {
-    Ok(row(connection, sql, parameters, |_| Ok(()))?.is_some())
-}
-
-/// The row of a `what` by its id, the only parameter of the statement.
-///
-/// # Errors
-/// `not_found`.
-pub(crate) fn find<T, I: ToSql + Display>(
-    connection: &Connection,
-    what: &str,
-    sql: &str,
-    id: I,
-    from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Outcome<T> {
-    row(connection, sql, &[&id], from_row)?.ok_or_else(|| not_found(what, id))
+impl Statements for Connection {
+    fn connection(&self) -> &Connection {
+        self
+    }
 }
 
 pub(crate) fn not_found(what: &str, id: impl Display) -> Failure {
@@ -119,23 +136,6 @@ pub(crate) fn check_changed(changed: usize, what: &str, id: impl Display) -> Out
         0 => Err(not_found(what, id)),
         _ => Ok(()),
     }
-}
-
-/// Calls `take` with each row of a cached statement until it breaks.
-pub(crate) fn each_row(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn ToSql],
-    take: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
-) -> Outcome<()> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    while let Some(row) = rows.next()? {
-        if take(row)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// The bytes of a text column, without copying it.

@@ -356,6 +356,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM calendar_events), 0),
              ifnull((SELECT max(id) FROM schedule_runs), 0),
              ifnull((SELECT max(id) FROM users), 0),
+             ifnull((SELECT max(id) FROM invitations), 0),
              ifnull((SELECT max(id) FROM tokens), 0))",
         [],
         |row| row.get(0),

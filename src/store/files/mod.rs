@@ -23,7 +23,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
-use crate::engine::query::{self, not_found, row, rows, value};
+use crate::engine::query::{Statements, not_found};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer};
 use base::error::{Code, Error, Result};
@@ -80,15 +80,13 @@ impl Snapshot<'_> {
         id: AttachmentId,
         most: usize,
     ) -> Result<(Attachment, Vec<u8>)> {
-        let (connection, _) = self.parts();
-        let found = row(
-            connection,
+        let found = self.row(
             IN_CONVERSATION,
             params![id, conversation],
             attachment_from_row,
         )?;
         let attachment = found.ok_or_else(|| not_found("attachment", id))?;
-        Ok(with_part(connection, attachment, 0, most)?)
+        Ok(with_part(self.connection(), attachment, 0, most)?)
     }
 }
 
@@ -102,11 +100,8 @@ impl Store {
                      SELECT id FROM attachments WHERE expires_at <= ?1 LIMIT 100)",
                 params![write.now],
             )?;
-            let deleted: Option<AttachmentId> = value(
-                write.connection,
-                "SELECT id FROM deleted_attachments LIMIT 1",
-                params![],
-            )?;
+            let deleted: Option<AttachmentId> =
+                write.value("SELECT id FROM deleted_attachments LIMIT 1", params![])?;
             let Some(id) = deleted else {
                 return Ok(expired > 0);
             };
@@ -139,7 +134,7 @@ fn find(
     viewer: &Viewer,
     id: AttachmentId,
 ) -> Outcome<Attachment> {
-    let (attachment, is_seen) = query::find(connection, "attachment", FIND, id, |row| {
+    let (attachment, is_seen) = connection.find("attachment", FIND, id, |row| {
         let is_seen = is_seen(sight, viewer, row)?;
         Ok((attachment_from_row(row)?, is_seen))
     })?;
@@ -208,7 +203,7 @@ fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> O
     let mut found = Vec::new();
     while found.len() < most {
         let place = column(start + found.len() as u64);
-        let added = row(connection, PIECE_AT, params![id, place], |row| {
+        let added = connection.row(PIECE_AT, params![id, place], |row| {
             let skipped =
                 usize::try_from(place - row.get::<_, i64>("start")?).unwrap_or(usize::MAX);
             let data = row.get_ref("data")?.as_blob()?;
@@ -261,8 +256,7 @@ fn copy(
     id: AttachmentId,
     limits: &UploadLimits,
 ) -> Outcome<Option<Attachment>> {
-    let found = row(
-        write.connection,
+    let found = write.row(
         "SELECT * FROM attachments WHERE id = ?1 AND message_id = ?2",
         params![id, earlier],
         attachment_from_row,
@@ -324,12 +318,7 @@ pub(crate) fn link_brought(
     turn: TurnId,
     reply: MessageId,
 ) -> Outcome<Vec<Attachment>> {
-    let brought = rows(
-        write.connection,
-        OF_TURN,
-        params![turn, MOST_BROUGHT],
-        attachment_from_row,
-    )?;
+    let brought = write.rows(OF_TURN, params![turn, MOST_BROUGHT], attachment_from_row)?;
     if !brought.is_empty() {
         write.execute(
             "UPDATE attachments SET message_id = ?2 WHERE turn_id = ?1",

@@ -12,7 +12,7 @@ use super::{
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{not_found, row, value};
+use crate::engine::query::{Statements, not_found};
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
@@ -171,8 +171,7 @@ impl Store {
     /// `not_found`.
     pub fn finish_upload(&self, viewer: &Viewer, id: AttachmentId) -> Result<Attachment> {
         let declared: Option<String> = self.read(|connection| {
-            let declared = value(
-                connection,
+            let declared = connection.value(
                 concat!("SELECT declared_type FROM attachments WHERE ", own!()),
                 params![id, viewer.user_id(), viewer.is_household_only()],
             )?;
@@ -189,8 +188,7 @@ impl Store {
                 ),
                 params![id, user, is_narrow, media_type, write.now.plus(UNUSED)],
             )?;
-            let attachment = row(
-                write.connection,
+            let attachment = write.row(
                 concat!("SELECT * FROM attachments WHERE ", own!()),
                 params![id, user, is_narrow],
                 attachment_from_row,
@@ -234,8 +232,7 @@ impl Store {
 }
 
 fn check_number(write: &Write<'_>, user: Option<UserId>, limits: &UploadLimits) -> Outcome<()> {
-    let counted = row(
-        write.connection,
+    let counted = write.row(
         "SELECT count(*), ifnull(sum(media_type IS NULL AND expires_at > ?2), 0)
          FROM attachments WHERE user_id = ?1",
         params![user, write.now],
@@ -277,8 +274,7 @@ fn add(
     data: &[u8],
     limits: &UploadLimits,
 ) -> Outcome<Upload> {
-    let found = row(
-        write.connection,
+    let found = write.row(
         concat!(
             "SELECT bytes, received, expires_at, media_type IS NOT NULL FROM attachments WHERE ",
             own!()
@@ -373,37 +369,29 @@ fn take(
     id: AttachmentId,
 ) -> Outcome<Attachment> {
     let (user, is_narrow) = (viewer.user_id(), viewer.is_household_only());
-    let taken = write.execute(
+    let taken = write.row(
         concat!(
             "UPDATE attachments SET message_id = ?4, user_id = NULL, expires_at = NULL \
              WHERE media_type IS NOT NULL AND ",
-            own!()
+            own!(),
+            " RETURNING *"
         ),
         params![id, user, is_narrow, message],
+        attachment_from_row,
     )?;
-    let own: Option<(i64, i64)> = match taken {
-        0 => row(
-            write.connection,
-            concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
-            params![id, user, is_narrow],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?,
-        _ => None,
-    };
+    if let Some(taken) = taken {
+        return Ok(taken);
+    }
+    let own: Option<(i64, i64)> = write.row(
+        concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
+        params![id, user, is_narrow],
+        |row| row.try_into(),
+    )?;
     if let Some((received, bytes)) = own {
         return Err(Error::invalid_request(format!(
             "{id} is not complete: {received} of {bytes} bytes have arrived"
         ))
         .into());
-    }
-    let attachment = row(
-        write.connection,
-        "SELECT * FROM attachments WHERE id = ?1 AND message_id = ?2",
-        params![id, message],
-        attachment_from_row,
-    )?;
-    if let Some(attachment) = attachment.filter(|_| taken > 0) {
-        return Ok(attachment);
     }
     // Who does not see it learns nothing of it.
     find(

@@ -10,7 +10,7 @@ use super::trigger::plan_events;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, rows, value};
+use crate::engine::query::Statements;
 use crate::sight::audience::{self, Readers};
 use base::clock::Timestamp;
 use base::error::Result;
@@ -53,7 +53,7 @@ impl Store {
         self.write(move |write| {
             let unchanged = "SELECT audience_id FROM calendars WHERE id = ?1 AND revision = ?2";
             let known = params![source.id, source.revision];
-            let audience: Option<AudienceId> = value(write.connection, unchanged, known)?;
+            let audience: Option<AudienceId> = write.value(unchanged, known)?;
             let Some(audience) = audience else {
                 return Ok(None);
             };
@@ -61,8 +61,7 @@ impl Store {
                 Ok(reading) => reading.problem.clone(),
                 Err(problem) => Some(problem.clone()),
             };
-            let is_told = exists(
-                write.connection,
+            let is_told = write.exists(
                 "SELECT 1 FROM calendars WHERE id = ?1 AND problem IS ?2 AND read_at IS NOT NULL",
                 params![source.id, problem],
             )?;
@@ -114,8 +113,7 @@ impl Store {
         self.write(move |write| {
             let audience = "UPDATE calendars SET revision = revision + 1 WHERE id = ?
                  RETURNING audience_id";
-            let audience: Option<AudienceId> =
-                value(write.connection, audience, params![calendar])?;
+            let audience: Option<AudienceId> = write.value(audience, params![calendar])?;
             let Some(audience) = audience else {
                 return Ok(None);
             };
@@ -137,18 +135,13 @@ fn replace(
     uid: Option<&str>,
     times: Vec<EventTime>,
 ) -> Outcome<bool> {
-    let known = rows(
-        write.connection,
-        OF_CALENDAR,
-        params![calendar, uid],
-        |row| {
-            let time = time(row)?;
-            Ok((
-                (time.uid.clone(), time.occurrence.clone()),
-                (row.get::<_, EventId>("id")?, time),
-            ))
-        },
-    )?;
+    let known = write.rows(OF_CALENDAR, params![calendar, uid], |row| {
+        let time = time(row)?;
+        Ok((
+            (time.uid.clone(), time.occurrence.clone()),
+            (row.get::<_, EventId>("id")?, time),
+        ))
+    })?;
     let mut known: HashMap<_, _> = known.into_iter().collect();
     let mut has_changed = false;
     for new in times {

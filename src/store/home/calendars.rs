@@ -6,7 +6,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, from_row, rows, value};
+use crate::engine::query::{Statements, from_row};
 use crate::home::trigger::plan_events;
 use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
@@ -167,7 +167,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn has_calendars(&self) -> Result<Provisional<bool>> {
-        self.look(|connection| exists(connection, "SELECT 1 FROM calendars", params![]))
+        self.look(|connection| connection.exists("SELECT 1 FROM calendars", params![]))
     }
 
     /// Stores a calendar, durably.
@@ -178,7 +178,7 @@ impl Store {
     pub fn add_calendar(&self, new: NewCalendar) -> Result<CalendarId> {
         self.write(move |write| {
             let owned = "SELECT count(*) FROM calendars WHERE owner_id = ?";
-            let owned: Option<i64> = value(write.connection, owned, params![new.owner_id])?;
+            let owned: Option<i64> = write.value(owned, params![new.owner_id])?;
             if owned.unwrap_or_default() >= CALENDARS as i64 {
                 let most = CALENDARS.to_string();
                 let full = Said::of("error.calendars_full", &[("most", &most)]);
@@ -302,7 +302,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn due_calendars(&self, now: Timestamp) -> Result<Provisional<Vec<CalendarSource>>> {
-        self.look(move |connection| rows(connection, DUE, params![now], source))
+        self.look(move |connection| connection.rows(DUE, params![now], source))
     }
 
     /// When the next calendar is to be read.
@@ -311,7 +311,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn next_calendar_at(&self) -> Result<Provisional<Option<Timestamp>>> {
         let sql = "SELECT min(next_at) FROM calendars";
-        self.look(move |connection| Ok(value(connection, sql, params![])?.flatten()))
+        self.look(move |connection| Ok(connection.value(sql, params![])?.flatten()))
     }
 
     /// Who sees a calendar, if it is there.
@@ -321,7 +321,7 @@ impl Store {
     pub fn calendar_readers(&self, id: CalendarId) -> Result<Option<Readers>> {
         self.read(move |connection| {
             let audience = "SELECT audience_id FROM calendars WHERE id = ?";
-            let audience: Option<AudienceId> = value(connection, audience, params![id])?;
+            let audience: Option<AudienceId> = connection.value(audience, params![id])?;
             let readers = audience.map(|audience| audience::readers(connection, audience));
             Ok(readers.transpose()?)
         })
@@ -334,8 +334,7 @@ impl Store {
     pub fn read_calendars_now(&self, only: Option<CalendarId>) -> Result<()> {
         self.write(move |write| {
             let sql = "UPDATE calendars SET next_at = min(next_at, ?1) WHERE ?2 IS NULL OR id = ?2";
-            write.execute(sql, params![write.now, only])?;
-            Ok(())
+            write.run(sql, params![write.now, only])
         })
     }
 }
@@ -386,7 +385,7 @@ fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) ->
         return Err(Error::invalid_request(refused).into());
     }
     let taken = "SELECT 1 FROM calendars WHERE owner_id = ?1 AND folded = ?2 AND id <> ?3";
-    if exists(write.connection, taken, params![owner, folded(&name), id])? {
+    if write.exists(taken, params![owner, folded(&name), id])? {
         let taken = Said::of("error.calendar_taken", &[("name", &name)]);
         return Err(Error::invalid_request(taken).into());
     }

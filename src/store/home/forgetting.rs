@@ -7,7 +7,7 @@ use crate::chat::steps::{FORGOTTEN, Step, ToolCall, of_turn, replace};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
-use crate::engine::query::{rows, value, values};
+use crate::engine::query::Statements;
 use crate::sight::snapshot::Snapshot;
 use base::error::Result;
 use base::ids::{ConversationId, MemoryId, TurnId, UserId};
@@ -29,7 +29,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn forgotten_memories(&self) -> Result<i64> {
-        Ok(count(self.parts().0)?)
+        Ok(count(self.connection())?)
     }
 }
 
@@ -41,16 +41,13 @@ pub(crate) fn count(connection: &Connection) -> Outcome<i64> {
 /// Deletes a memory, and removes it from what tools were told of it and told the model. A
 /// summary of that goes; the next turn that needs one makes it anew.
 pub(crate) fn forget(write: &Write<'_>, id: MemoryId) -> Outcome<()> {
-    let content: Option<String> = value(
-        write.connection,
-        "SELECT content FROM memories WHERE id = ?",
-        params![id],
-    )?;
+    let content: Option<String> =
+        write.value("SELECT content FROM memories WHERE id = ?", params![id])?;
     let Some(content) = content else {
         return Ok(());
     };
     let told: Vec<(TurnId, ConversationId, i64)> =
-        rows(write.connection, TOLD, params![id], |row| row.try_into())?;
+        write.rows(TOLD, params![id], |row| row.try_into())?;
     for (turn, conversation, ended) in told {
         remove_from_turn(write, turn, id, &content)?;
         remove_summary(write, conversation, ended)?;
@@ -61,7 +58,7 @@ pub(crate) fn forget(write: &Write<'_>, id: MemoryId) -> Outcome<()> {
 
 /// Deletes the memories whose ids this selects for a person.
 pub(crate) fn forget_all(write: &Write<'_>, sql: &str, person: UserId) -> Outcome<()> {
-    let ids = values(write.connection, sql, params![person])?;
+    let ids = write.values(sql, params![person])?;
     ids.into_iter().try_for_each(|id| forget(write, id))
 }
 

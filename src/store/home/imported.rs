@@ -8,7 +8,7 @@ use crate::chat::search_words;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, value};
+use crate::engine::query::Statements;
 use crate::home::schedules;
 use crate::people::users::is_guest;
 use base::calendar::Timing;
@@ -88,8 +88,7 @@ fn add_schedule(
     most: usize,
 ) -> Outcome<bool> {
     let owner = ownership.owner;
-    let known = exists(
-        write.connection,
+    let known = write.exists(
         "SELECT 1 FROM schedules WHERE owner_id IS ?1 AND prompt = ?2 AND created_at = ?3",
         params![owner, new.prompt, new.created_at],
     )?;
@@ -99,8 +98,7 @@ fn add_schedule(
     schedules::check_new(write.connection, &new.prompt, owner, most)?;
     let conversation: Option<ConversationId> = match new.conversation_id {
         None => None,
-        Some(id) => value(
-            write.connection,
+        Some(id) => write.value(
             "SELECT id FROM conversations WHERE imported_from IN (?2, 'hearth:' || ?4)
                  AND owner_id IS ?3
              UNION ALL

@@ -7,7 +7,7 @@ use super::trigger::{self, Trigger};
 use crate::engine::database::Store;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, row, rows, value};
+use crate::engine::query::{Statements, from_row};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Viewer};
 use base::composed::composed;
@@ -91,7 +91,7 @@ impl Snapshot<'_> {
         if !sight.sees(&HOUSEHOLD) {
             return Ok(Vec::new());
         }
-        let summaries = rows(connection, SUMMARIES, params![], |row| {
+        let summaries = connection.rows(SUMMARIES, params![], |row| {
             let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
             Ok(ListSummary {
                 name: row.get("name")?,
@@ -115,7 +115,7 @@ impl Snapshot<'_> {
         };
         let (id, list) = found.ok_or_else(|| unknown(name))?;
         Ok(List {
-            items: rows(connection, ITEMS_OF, params![id], item)?,
+            items: connection.rows(ITEMS_OF, params![id], item)?,
             ..list
         })
     }
@@ -137,7 +137,7 @@ impl Store {
                 None if change.add.is_empty() => return Err(unknown(&name)),
                 None => make(write, &name, change.is_outside)?,
             };
-            list.items = rows(write.connection, ITEMS_OF, params![id], item)?;
+            list.items = write.rows(ITEMS_OF, params![id], item)?;
             apply(write, id, &mut list, &change)?;
             let sees = |_, role| role >= UserRole::User;
             let trigger = Trigger::List(folded(&list.name));
@@ -169,7 +169,7 @@ impl Store {
                 Some(found) => found,
                 None => make(write, &new.name, new.is_outside)?,
             };
-            list.items = rows(write.connection, ITEMS_OF, params![id], item)?;
+            list.items = write.rows(ITEMS_OF, params![id], item)?;
             let before = list.items.len();
             for item in &new.items {
                 let text = checked_line(&item.text, "error.item_text", ITEM_BYTES)?;
@@ -224,7 +224,7 @@ fn unknown(name: &str) -> Failure {
 /// A list, without its items, and its number.
 fn find(connection: &Connection, name: &str) -> Outcome<Option<(i64, List)>> {
     let wanted = folded(&line(name));
-    row(connection, FIND, params![wanted], |row| {
+    connection.row(FIND, params![wanted], |row| {
         let list = List {
             name: row.get("name")?,
             items: Vec::new(),
@@ -257,7 +257,7 @@ fn told(list: &List, change: &ListChange) -> String {
 
 fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {
     let name = checked_line(name, "error.list_name", LIST_NAME_BYTES)?;
-    let count = value::<i64>(write.connection, COUNT, params![])?;
+    let count = write.value::<i64>(COUNT, params![])?;
     if count.unwrap_or_default().unsigned_abs() >= LISTS as u64 {
         return Err(too_many("error.lists_full", LISTS));
     }

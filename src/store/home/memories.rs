@@ -12,7 +12,7 @@ use crate::chat::steps::note_told;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{each_row, from_row, not_found, row, rows};
+use crate::engine::query::{Statements, from_row, not_found};
 use crate::home::forgetting::{forget, plain};
 use crate::home::memory_index::{Glance, Seen};
 use crate::home::recall::Choice;
@@ -142,7 +142,7 @@ impl Snapshot<'_> {
         let Some(id) = find_to_replace(connection, sight, memory)? else {
             return Ok(false);
         };
-        let of_memory = row(connection, MEMORY, params![id], |row| {
+        let of_memory = connection.row(MEMORY, params![id], |row| {
             Ok(Belongs::from_row(row)?.audience_id)
         })?;
         Ok(match of_memory {
@@ -377,7 +377,7 @@ fn used_or_new(
         return Ok(Vec::new());
     }
     let parameters = params![LATE, ShownAs::PLACES];
-    let used: Vec<MemoryId> = rows(connection, MOST_USED, parameters, |row| row.get(0))?;
+    let used: Vec<MemoryId> = connection.rows(MOST_USED, parameters, |row| row.get(0))?;
     let is_used = |id| candidates.iter().find(|one| one.id == id).copied();
     let used = used.into_iter().filter_map(is_used);
     let newest = candidates.iter().rev().copied();
@@ -439,18 +439,13 @@ fn add_or_find(
     let mut directory = Directory::default();
     let same = plain(&content);
     let mut known = None;
-    each_row(
-        write.connection,
-        OF_AUDIENCE,
-        params![audience_id],
-        &mut |row| {
-            if plain(row.get_ref("content")?.as_str()?) != same {
-                return Ok(ControlFlow::Continue(()));
-            }
-            known = Some(from_row(write.connection, &mut directory, row)?);
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
+    write.each_row(OF_AUDIENCE, params![audience_id], &mut |row| {
+        if plain(row.get_ref("content")?.as_str()?) != same {
+            return Ok(ControlFlow::Continue(()));
+        }
+        known = Some(from_row(write.connection, &mut directory, row)?);
+        Ok(ControlFlow::Break(()))
+    })?;
     if let Some(memory) = known {
         // Whoever is outside says nothing of what the household knows.
         let may_add = memory.is_outside || !new.is_outside;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::{Connection, params};
 
 use crate::engine::failure::Outcome;
-use crate::engine::query::{each_row, length, row};
+use crate::engine::query::{Statements, length};
 use crate::home::recall::{Choice, Vocabulary, outdated, outdates, rank};
 use crate::home::vector::{Vector, nearest};
 use crate::sight::viewer::{Belongs, Sight, select_seen};
@@ -160,7 +160,7 @@ impl Seen<'_> {
 
 impl Indexed {
     fn bring_up_to_date(&mut self, connection: &Connection) -> Outcome<()> {
-        let now = row(connection, STATE, params![], |row| {
+        let now = connection.row(STATE, params![], |row| {
             Ok(State {
                 memories: row.get(0)?,
                 owned: row.get(1)?,
@@ -191,32 +191,27 @@ impl Indexed {
         let mut added: Vec<Glance> = Vec::new();
         let known = self.state.last;
         let state = &mut self.state;
-        each_row(
-            connection,
-            NEWER,
-            params![known, MOST_COMPARED as i64],
-            &mut |row| {
-                let belongs = Belongs::from_row(row)?;
-                let owner = self.owners.iter().position(|owner| *owner == belongs);
-                let search_words: Option<String> = row.get("search_words")?;
-                let id: MemoryId = row.get("id")?;
-                state.memories += 1;
-                state.owned += i64::from(belongs.owner_id.is_some());
-                state.worded += i64::from(search_words.is_some());
-                state.last = state.last.max(id.as_i64());
-                added.push(Glance {
-                    id,
-                    bytes: length(row, "content")? as u32,
-                    owner: owner.unwrap_or(self.owners.len()) as u32,
-                    is_outside: row.get("is_outside")?,
-                });
-                texts.push((row.get("content")?, search_words.unwrap_or_default()));
-                if owner.is_none() {
-                    self.owners.push(belongs);
-                }
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+        connection.each_row(NEWER, params![known, MOST_COMPARED as i64], &mut |row| {
+            let belongs = Belongs::from_row(row)?;
+            let owner = self.owners.iter().position(|owner| *owner == belongs);
+            let search_words: Option<String> = row.get("search_words")?;
+            let id: MemoryId = row.get("id")?;
+            state.memories += 1;
+            state.owned += i64::from(belongs.owner_id.is_some());
+            state.worded += i64::from(search_words.is_some());
+            state.last = state.last.max(id.as_i64());
+            added.push(Glance {
+                id,
+                bytes: length(row, "content")? as u32,
+                owner: owner.unwrap_or(self.owners.len()) as u32,
+                is_outside: row.get("is_outside")?,
+            });
+            texts.push((row.get("content")?, search_words.unwrap_or_default()));
+            if owner.is_none() {
+                self.owners.push(belongs);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
         self.memories.extend(added.into_iter().rev());
         let texts = texts.iter().rev();
         let texts = texts.map(|(text, search_words)| (text.as_str(), search_words.as_str()));

@@ -10,8 +10,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query;
-use crate::engine::query::{from_row, value, words};
+use crate::engine::query::{Statements, from_row, words};
 use crate::keep::clock_step::note_attempt;
 use crate::out::deliveries::Attempt;
 use crate::people::push_subscriptions::{self, PUSH, PushSubscription};
@@ -217,7 +216,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn quiet_hours(&self, person: UserId) -> Result<Option<String>> {
         let hours = "SELECT quiet_hours FROM users WHERE id = ?";
-        self.read(move |connection| Ok(value(connection, hours, params![person])?.flatten()))
+        self.read(move |connection| Ok(connection.value(hours, params![person])?.flatten()))
     }
 
     /// Sets when a person wants quiet.
@@ -312,8 +311,7 @@ struct Stored {
 }
 
 fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
-    query::find(
-        connection,
+    connection.find(
         "notification",
         "SELECT n.*, u.name, u.role, u.quiet_hours,
                 ifnull(u.language, u.last_language) AS language FROM notifications n
@@ -339,7 +337,7 @@ fn told_reminder(connection: &Connection, stored: &Stored) -> Outcome<Option<Sch
     let told = "SELECT id FROM schedules INDEXED BY schedules_by_owner
                 WHERE owner_id = ? AND told_by = ? AND told_at IS NOT NULL";
     let turn = TurnId::from(stored.about);
-    value(connection, told, params![stored.user_id, turn])
+    connection.value(told, params![stored.user_id, turn])
 }
 
 /// What a notification is about, if it is still to be sent and its person sees it.

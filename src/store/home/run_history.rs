@@ -6,7 +6,7 @@ use crate::chat::steps::{self, Step};
 use crate::chat::turns::{Turn, TurnState};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows, words};
+use crate::engine::query::{Statements, words};
 use crate::keep::usage::Usage;
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
@@ -65,13 +65,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn runs_of(&self, id: ScheduleId) -> Result<Vec<LastRun>> {
-        let (connection, _) = self.parts();
-        Ok(rows(
-            connection,
-            RUNS,
-            params![id, KEPT_RUNS],
-            run_from_row,
-        )?)
+        Ok(self.rows(RUNS, params![id, KEPT_RUNS], run_from_row)?)
     }
 
     /// What the routine of a turn watches: its calls, and the digest of what they brought before.
@@ -79,12 +73,9 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn watched(&self, id: ScheduleId) -> Result<Option<(String, Option<String>)>> {
-        let (connection, _) = self.parts();
         let watched = "SELECT only_if_changed, digest FROM schedules
              WHERE id = ? AND only_if_changed IS NOT NULL";
-        Ok(row(connection, watched, params![id], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?)
+        Ok(self.row(watched, params![id], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 }
 
@@ -100,13 +91,12 @@ pub(crate) fn note_run(
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![run, id, turn, write.now, outcome],
     )?;
-    write.execute(
+    write.run(
         "DELETE FROM schedule_runs WHERE schedule_id = ?1 AND id <= (
              SELECT id FROM schedule_runs WHERE schedule_id = ?1
              ORDER BY id DESC LIMIT 1 OFFSET ?2)",
         params![id, KEPT_RUNS],
-    )?;
-    Ok(())
+    )
 }
 
 /// Notes how the turn of a run has ended. What it watched is compared by the next run, unless
@@ -127,7 +117,7 @@ pub(crate) fn end_of_turn(write: &Write<'_>, turn: &Turn) -> Outcome<()> {
 }
 
 pub(crate) fn end_run(write: &Write<'_>, turn: &Turn, outcome: RunOutcome) -> Outcome<()> {
-    write.execute(
+    write.run(
         "UPDATE schedule_runs SET outcome = ?2, input_tokens = ?3, output_tokens = ?4
          WHERE turn_id = ?1",
         params![
@@ -136,8 +126,7 @@ pub(crate) fn end_run(write: &Write<'_>, turn: &Turn, outcome: RunOutcome) -> Ou
             turn.usage.input as i64,
             turn.usage.output as i64
         ],
-    )?;
-    Ok(())
+    )
 }
 
 pub(crate) fn save_digest(write: &Write<'_>, turn: &Turn) -> Outcome<()> {

@@ -17,7 +17,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows, value};
+use crate::engine::query::Statements;
 use crate::home::notifications::{self, NewNotification, NotificationCause};
 use crate::keep::usage::{self, Purpose, Usage};
 use crate::out::deliveries::{self, NewDelivery};
@@ -47,7 +47,7 @@ impl Store {
     pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
         self.look(move |connection| {
             let mut directory = Directory::default();
-            rows(connection, DUE_SCHEDULES, params![now], |row| {
+            connection.rows(DUE_SCHEDULES, params![now], |row| {
                 from_row(connection, &mut directory, row)
             })
         })
@@ -58,7 +58,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn next_schedule_at(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.look(|connection| Ok(value(connection, NEXT_SCHEDULE, params![])?.flatten()))
+        self.look(|connection| Ok(connection.value(NEXT_SCHEDULE, params![])?.flatten()))
     }
 
     /// Sets the next time of a schedule, unless it has changed since `known`.
@@ -68,17 +68,17 @@ impl Store {
     pub fn plan_schedule(&self, known: &Schedule, next_at: Timestamp) -> Result<()> {
         let (id, planned) = (known.id, due_at(known));
         self.write(move |write| {
-            write.execute(
+            write.run(
                 "UPDATE schedules SET next_at = ?3, planned_at = max(planned_at, ?4)
                  WHERE id = ?1 AND next_at = ?2",
                 params![id, planned, next_at, write.now],
-            )?;
-            Ok(())
+            )
         })
     }
 
     /// Runs a due routine: begins a turn with `message` and sets the next time, in one commit.
-    /// One that runs no more stays for a while, with what became of it. Nothing happens when it is no longer as `due` is; one of a guest is paused.
+    /// One that runs no more stays for a while, with what became of it. Nothing happens when it
+    /// is no longer as `due` is; one of a guest is paused.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -108,8 +108,9 @@ impl Store {
     }
 
     /// Tells a due reminder in its conversation, and by these services, in one commit with
-    /// the next time; `is_seen` says whether its person is there. One that comes once waits until its person finishes it. Nothing happens
-    /// when it is no longer as `due` is; one of a guest is paused.
+    /// the next time; `is_seen` says whether its person is there. One that comes once waits until
+    /// its person finishes it. Nothing happens when it is no longer as `due` is; one of a guest
+    /// is paused.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -220,15 +221,10 @@ fn due_at(schedule: &Schedule) -> Option<Timestamp> {
 /// The schedule as it is stored, and the conversation in which it runs, if it is still as it
 /// was.
 fn still_due(write: &Write<'_>, due: &Schedule) -> Outcome<Option<(Schedule, ConversationId)>> {
-    let stored = row(
-        write.connection,
-        STILL_DUE,
-        params![due.id, due_at(due)],
-        |row| {
-            let schedule = from_row(write.connection, &mut Directory::default(), row)?;
-            Ok((schedule, Belongs::from_row(row)?.audience_id))
-        },
-    )?;
+    let stored = write.row(STILL_DUE, params![due.id, due_at(due)], |row| {
+        let schedule = from_row(write.connection, &mut Directory::default(), row)?;
+        Ok((schedule, Belongs::from_row(row)?.audience_id))
+    })?;
     let Some((schedule, audience_id)) = stored else {
         return Ok(None);
     };

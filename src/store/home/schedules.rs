@@ -12,7 +12,7 @@ use crate::chat::conversations;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, from_row, rows, value};
+use crate::engine::query::{Statements, from_row};
 use crate::keep::usage::SCHEDULE_CHANNEL;
 use crate::people::users::is_guest;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
@@ -299,7 +299,7 @@ impl Store {
     /// `server_error` when the database cannot be written.
     pub fn see_reminders(&self, person: UserId) -> Result<Vec<Schedule>> {
         let unseen = self.look(move |connection| {
-            rows(connection, UNSEEN, params![person], |row| {
+            connection.rows(UNSEEN, params![person], |row| {
                 from_row(connection, &mut Directory::default(), row)
             })
         })?;
@@ -307,8 +307,7 @@ impl Store {
         if !unseen.is_empty() {
             self.write(move |write| {
                 let see = "UPDATE schedules SET is_seen = 1 WHERE owner_id = ? AND is_seen = 0";
-                write.execute(see, params![person])?;
-                Ok(())
+                write.run(see, params![person])
             })?;
         }
         Ok(unseen)
@@ -392,13 +391,13 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
 /// `invalid_request` where the person was asked, and has not answered.
 fn asks(connection: &Connection, person: Option<UserId>, maker: UserId) -> Outcome<Option<UserId>> {
     let allowed = "SELECT 1 FROM reminders_allowed WHERE person_id = ? AND maker_id = ?";
-    if exists(connection, allowed, params![person, maker])? {
+    if connection.exists(allowed, params![person, maker])? {
         return Ok(None);
     }
     let waits = "SELECT 1 FROM schedules WHERE asked_by = ?2 AND owner_id = ?1";
-    if exists(connection, waits, params![person, maker])? {
+    if connection.exists(waits, params![person, maker])? {
         let name = "SELECT ifnull(display_name, name) FROM users WHERE id = ?";
-        let name: Option<String> = value(connection, name, params![person])?;
+        let name: Option<String> = connection.value(name, params![person])?;
         let name = name.unwrap_or_default();
         let asked = Said::of("error.reminder_asked", &[("name", &name)]);
         return Err(Error::invalid_request(asked).into());
@@ -466,7 +465,7 @@ fn count(
     sql: &str,
     parameters: &[&dyn rusqlite::ToSql],
 ) -> Outcome<usize> {
-    let count: Option<i64> = value(connection, sql, parameters)?;
+    let count: Option<i64> = connection.value(sql, parameters)?;
     Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 

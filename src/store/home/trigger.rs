@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{rows, value};
+use crate::engine::query::Statements;
 use crate::home::calendar_events::{CalendarEvent, events_between};
 use crate::sight::viewer::Viewer;
 use base::calendar::Zone;
@@ -113,18 +113,13 @@ pub(crate) fn fire(
     is_outside: bool,
     sees: &dyn Fn(UserId, UserRole) -> bool,
 ) -> Outcome<()> {
-    let waiting = rows(
-        write.connection,
-        WAITING,
-        params![trigger.to_string()],
-        |row| {
-            Ok((
-                row.get::<_, ScheduleId>(0)?,
-                row.get::<_, Option<String>>(1)?,
-                row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
-            ))
-        },
-    )?;
+    let waiting = write.rows(WAITING, params![trigger.to_string()], |row| {
+        Ok((
+            row.get::<_, ScheduleId>(0)?,
+            row.get::<_, Option<String>>(1)?,
+            row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
+        ))
+    })?;
     if waiting.is_empty() || is_of_schedule(write.connection, cause)? {
         return Ok(());
     }
@@ -147,8 +142,7 @@ pub(crate) fn fire(
 /// When a routine may run next that runs as often as an hour allows.
 fn earliest(write: &Write<'_>, id: ScheduleId) -> Outcome<Timestamp> {
     let hour = Duration::from_secs(3_600);
-    let full: Option<Timestamp> = value(
-        write.connection,
+    let full: Option<Timestamp> = write.value(
         "SELECT at FROM schedule_runs WHERE schedule_id = ?1 AND at > ?2
          ORDER BY id DESC LIMIT 1 OFFSET ?3",
         params![id, write.now.minus(hour), MOST_AN_HOUR - 1],
@@ -159,18 +153,13 @@ fn earliest(write: &Write<'_>, id: ScheduleId) -> Outcome<Timestamp> {
 /// Sets when the routines run that wait for an event, all or this one, by the events that are
 /// known now. One that is due already stays so.
 pub(crate) fn plan_events(write: &Write<'_>, only: Option<ScheduleId>) -> Outcome<()> {
-    let waiting = rows(
-        write.connection,
-        WAITING_FOR_EVENTS,
-        params![only, write.now],
-        |row| {
-            Ok((
-                row.get::<_, ScheduleId>(0)?,
-                row.get::<_, String>(1)?,
-                row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
-            ))
-        },
-    )?;
+    let waiting = write.rows(WAITING_FOR_EVENTS, params![only, write.now], |row| {
+        Ok((
+            row.get::<_, ScheduleId>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
+        ))
+    })?;
     for (id, trigger, owner) in waiting {
         let (Ok(Trigger::Event { minutes, calendar }), Some((owner, role))) =
             (trigger.parse(), owner)
@@ -228,11 +217,8 @@ fn said(event: &CalendarEvent, now: Timestamp) -> String {
 
 /// Whether a schedule has begun this turn.
 fn is_of_schedule(connection: &Connection, turn: Option<TurnId>) -> Outcome<bool> {
-    let schedule: Option<Option<ScheduleId>> = value(
-        connection,
-        "SELECT schedule_id FROM turns WHERE id = ?",
-        params![turn],
-    )?;
+    let schedule: Option<Option<ScheduleId>> =
+        connection.value("SELECT schedule_id FROM turns WHERE id = ?", params![turn])?;
     Ok(schedule.flatten().is_some())
 }
 

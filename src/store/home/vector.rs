@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use rusqlite::{Connection, params};
 
 use crate::engine::failure::Outcome;
-use crate::engine::query::each_row;
+use crate::engine::query::Statements;
 use base::ids::MemoryId;
 
 /// Most numbers of a vector: 10,000 of them take 6 MB of the database.
@@ -86,7 +86,7 @@ pub(crate) fn nearest(
 ) -> Outcome<Vec<usize>> {
     let mut found: Vec<(usize, f64)> = Vec::with_capacity(memories.len());
     let mut place = 0;
-    each_row(connection, VECTORS, params![], &mut |row| {
+    connection.each_row(VECTORS, params![], &mut |row| {
         let memory: MemoryId = row.get(0)?;
         while memories.get(place).is_some_and(|known| *known < memory) {
             place += 1;

@@ -7,7 +7,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
-use crate::engine::query::{rows, value};
+use crate::engine::query::Statements;
 use crate::home::vector::Vector;
 use base::error::Result;
 use base::ids::MemoryId;
@@ -32,9 +32,7 @@ impl Store {
                 write.execute("DELETE FROM memory_vectors", params![])?;
                 meta::set(write, MODEL_KEY, &model)?;
             }
-            rows(write.connection, WITHOUT, params![most as i64], |row| {
-                row.try_into()
-            })
+            write.rows(WITHOUT, params![most as i64], |row| row.try_into())
         })
     }
 
@@ -59,7 +57,9 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn newest_memory(&self) -> Result<Provisional<Option<MemoryId>>> {
         self.look(|connection| {
-            Ok(value(connection, "SELECT max(id) FROM memories", params![])?.flatten())
+            Ok(connection
+                .value("SELECT max(id) FROM memories", params![])?
+                .flatten())
         })
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, ToSql, params};
 use crate::chat::conversation_list::OF_ACCOUNT;
 use crate::chat::turns::{TurnState, UNFINISHED_BY_STATE, UNFINISHED_STATES};
 use crate::engine::failure::Outcome;
-use crate::engine::query::{row, rows};
+use crate::engine::query::Statements;
 use crate::files;
 use crate::keep::usage::{self, Usage};
 use crate::out::deliveries::{DeliveryState, UNDELIVERED_BY_STATE, UNDELIVERED_STATES};
@@ -40,7 +40,7 @@ impl Snapshot<'_> {
     pub fn counts(&self) -> Result<Counts> {
         let (connection, sight) = self.parts();
         let count = |sql: &str, parameters: &[&dyn ToSql]| {
-            let count = row(connection, sql, parameters, |row| row.get::<_, i64>(0))?;
+            let count = connection.row(sql, parameters, |row| row.get::<_, i64>(0))?;
             Outcome::Ok(count.unwrap_or_default().unsigned_abs())
         };
         let mut conversations = 0;
@@ -67,8 +67,8 @@ impl Snapshot<'_> {
         }
         let (turns, deliveries) = match sight.seen() {
             Seen::All => (
-                rows(connection, UNFINISHED_BY_STATE, params![], counted)?,
-                rows(connection, UNDELIVERED_BY_STATE, params![], counted)?,
+                connection.rows(UNFINISHED_BY_STATE, params![], counted)?,
+                connection.rows(UNDELIVERED_BY_STATE, params![], counted)?,
             ),
             Seen::Of(_) | Seen::OfAccount(_) => (
                 tally(connection, sight, UNFINISHED_STATES)?,

@@ -7,7 +7,7 @@ use rusqlite::params;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::row;
+use crate::engine::query::Statements;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::TurnId;
@@ -48,8 +48,7 @@ impl Store {
 /// `invalid_request` with HTTP 422 when it was used for another request; `not_found` when
 /// that turn was deleted.
 pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
-    let earlier = row(
-        write.connection,
+    let earlier = write.row(
         "SELECT turn_id, request, created_at, EXISTS (SELECT 1 FROM turns WHERE id = turn_id)
          FROM idempotency WHERE scope = ?1 AND key = ?2",
         params![&key.scope, &key.key],

@@ -8,7 +8,7 @@ use crate::chat::search::vectors::MOST_COMPARED;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, value};
+use crate::engine::query::Statements;
 use crate::keep::idempotency;
 use crate::sight::audience::{self, Readers};
 use base::error::Result;
@@ -139,8 +139,7 @@ impl Store {
                 true => i64::MAX,
                 false => ids::first_at(until.plus(Duration::from_secs(1))),
             };
-            let found: Option<ConversationId> =
-                value(write.connection, IDLE, params![until, newest])?;
+            let found: Option<ConversationId> = write.value(IDLE, params![until, newest])?;
             let Some(id) = found else {
                 return Ok(Deleted::Nothing);
             };
@@ -159,7 +158,7 @@ impl Store {
     pub fn delete_unseen(&self) -> Result<()> {
         let has_more = || {
             self.write(|write| {
-                let found = value(write.connection, SEEN_BY_NOBODY, params![])?;
+                let found = write.value(SEEN_BY_NOBODY, params![])?;
                 match found {
                     Some(id) => delete_part(write, id).map(|_| true),
                     None => Ok(false),
@@ -200,7 +199,7 @@ impl Store {
 pub(crate) fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<bool> {
     for (delete, more) in PARTS {
         write.execute(delete, params![id, AT_ONCE as i64])?;
-        if exists(write.connection, more, params![id])? {
+        if write.exists(more, params![id])? {
             return Ok(false);
         }
     }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows, value};
+use crate::engine::query::Statements;
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
 use base::error::Result;
@@ -118,8 +118,7 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
-        let (connection, _) = self.parts();
-        let sum = value::<i64>(connection, TOKENS_SINCE, params![first])?;
+        let sum = self.value::<i64>(TOKENS_SINCE, params![first])?;
         Ok(sum.unwrap_or_default().unsigned_abs())
     }
 
@@ -129,8 +128,7 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn tokens_of_month_by(&self, user: UserId, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
-        let (connection, _) = self.parts();
-        let sum = value::<i64>(connection, TOKENS_BY, params![user, first])?;
+        let sum = self.value::<i64>(TOKENS_BY, params![user, first])?;
         Ok(sum.unwrap_or_default().unsigned_abs())
     }
 }
@@ -163,8 +161,7 @@ impl Store {
         };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(|connection| {
-            rows(
-                connection,
+            connection.rows(
                 match by {
                     UsageBy::Period => BY_PERIOD,
                     UsageBy::Purpose => BY_PURPOSE,
@@ -212,15 +209,13 @@ pub(crate) const USAGE_BY: &str = "SELECT ifnull(sum(input), 0) AS input, \
 pub(crate) fn all(connection: &Connection) -> Outcome<Usage> {
     let sql = "SELECT ifnull(sum(input), 0) AS input, ifnull(sum(output), 0) AS output,
                       ifnull(sum(cached), 0) AS cached FROM usage";
-    let all = row(connection, sql, params![], |row| usage_from_row(row, 0))?;
+    let all = connection.row(sql, params![], |row| usage_from_row(row, 0))?;
     Ok(all.unwrap_or_default())
 }
 
 /// The same of the turns of one person; none has none.
 pub(crate) fn by(connection: &Connection, user: Option<UserId>) -> Outcome<Usage> {
-    let own = row(connection, USAGE_BY, params![user], |row| {
-        usage_from_row(row, 0)
-    })?;
+    let own = connection.row(USAGE_BY, params![user], |row| usage_from_row(row, 0))?;
     Ok(own.unwrap_or_default())
 }
 
@@ -287,7 +282,7 @@ pub(crate) fn add(
         params![id, model, input, output, cached, purpose.is_aside()],
     )?;
     let sql = "SELECT user_id FROM turns WHERE id = ?";
-    let user = value::<Option<UserId>>(write.connection, sql, params![id])?;
+    let user = write.value::<Option<UserId>>(sql, params![id])?;
     add_to_day(write, user.flatten(), usage, (model, purpose), ended)
 }
 

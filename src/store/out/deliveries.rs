@@ -11,7 +11,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{self, from_row, value, words};
+use crate::engine::query::{Statements, from_row, words};
 use crate::keep::clock_step::note_attempt;
 use crate::sight::audience::{self, Readers};
 use crate::sight::snapshot::Snapshot;
@@ -164,7 +164,7 @@ impl Store {
         // delivery failed, its turn would run again and send it under another id.
         let stored = self.durable_read(|connection| {
             let sql = "SELECT * FROM deliveries WHERE id = ?";
-            query::find(connection, "delivery", sql, id, |row| {
+            connection.find("delivery", sql, id, |row| {
                 Ok(Callback {
                     delivery: from_row(connection, row)?,
                     body: row.get("body")?,
@@ -395,7 +395,7 @@ fn oldest_undelivered(
     write: &Write<'_>,
     conversation: ConversationId,
 ) -> Outcome<Option<DeliveryId>> {
-    value(write.connection, OLDEST_UNDELIVERED, params![conversation])
+    write.value(OLDEST_UNDELIVERED, params![conversation])
 }
 
 fn find_seen(connection: &Connection, sight: &Sight, id: DeliveryId) -> Outcome<Delivery> {
@@ -407,9 +407,7 @@ fn find_seen(connection: &Connection, sight: &Sight, id: DeliveryId) -> Outcome<
 }
 
 fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
-    query::find(connection, "delivery", DELIVERY, id, |row| {
-        from_row(connection, row)
-    })
+    connection.find("delivery", DELIVERY, id, |row| from_row(connection, row))
 }
 
 fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Delivery> {

@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
-use crate::engine::query::{rows, value};
+use crate::engine::query::Statements;
 use crate::keep::clock_step::release_deliveries;
 use crate::sight::audience::Audience;
 use crate::sight::sharing::{Reshared, set_account_audiences};
@@ -67,7 +67,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn next_due(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.look(|connection| Ok(value(connection, NEXT_DUE, params![])?.flatten()))
+        self.look(|connection| Ok(connection.value(NEXT_DUE, params![])?.flatten()))
     }
 
     /// What is to be sent at `now`, and where: of each webhook account the longest due
@@ -85,7 +85,7 @@ impl Store {
         // recorded but not committed yet.
         self.write(move |write| {
             let connection = write.connection;
-            let mut due = rows(connection, DUE_NOTIFICATIONS, params![now], |row| {
+            let mut due = connection.rows(DUE_NOTIFICATIONS, params![now], |row| {
                 let endpoint: Option<String> = row.get(3)?;
                 let to = match endpoint {
                     Some(endpoint) => Destination::Browser(Secret::new(endpoint)),
@@ -97,11 +97,11 @@ impl Store {
                 Ok((Outgoing::Notification(row.get(0)?), to))
             })?;
             let mut account = String::new();
-            let next = |account: &str| value(connection, NEXT_ACCOUNT, params![account]);
+            let next = |account: &str| connection.value(NEXT_ACCOUNT, params![account]);
             while let Some(next) = next(&account)?.flatten() {
                 account = next;
                 let parameters = params![account, now, limit as i64];
-                due.extend(rows(connection, DUE_DELIVERIES, parameters, |row| {
+                due.extend(connection.rows(DUE_DELIVERIES, parameters, |row| {
                     let to = Destination::Account(account.clone());
                     Ok((Outgoing::Callback(row.get(0)?), to))
                 })?);

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::integrity::open_to_look;
-use crate::engine::query::values;
+use crate::engine::query::Statements;
 use crate::engine::schema::OpenError;
 use crate::people::senders::{self, LinkedSender};
 use crate::people::tokens::{self, Token};
@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn blind_guests(&self) -> Result<Vec<String>> {
-        let look = |connection: &Connection| values(connection, BLIND_GUESTS, params![]);
+        let look = |connection: &Connection| connection.values(BLIND_GUESTS, params![]);
         self.look(look).map(Provisional::uncommitted)
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{check_changed, from_row, row, rows};
+use crate::engine::query::{Statements, from_row};
 use crate::people::users::{self, NO_PASSWORD, User};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
@@ -75,7 +75,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn invitation(&self, fingerprint: &[u8; 32]) -> Result<Option<Invitation>> {
         let now = self.now();
-        self.read(|connection| row(connection, FIND, params![fingerprint, now], from_row))
+        self.read(|connection| connection.row(FIND, params![fingerprint, now], from_row))
     }
 
     /// The links that are neither used nor expired, the newest first.
@@ -84,7 +84,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn invitations(&self) -> Result<Vec<Invitation>> {
         let now = self.now();
-        self.read(|connection| rows(connection, LIST, params![now], from_row))
+        self.read(|connection| connection.rows(LIST, params![now], from_row))
     }
 
     /// Uses a link: sets the password of its person and ends their sessions, in one
@@ -95,12 +95,7 @@ impl Store {
     pub fn accept_invitation(&self, fingerprint: [u8; 32], password_hash: &str) -> Result<User> {
         let password_hash = password_hash.to_owned();
         self.write(move |write| {
-            let found = row(
-                write.connection,
-                FIND,
-                params![fingerprint, write.now],
-                from_row,
-            )?;
+            let found = write.row(FIND, params![fingerprint, write.now], from_row)?;
             let id = found.ok_or_else(used_up)?.user_id;
             users::set_password(write, id, &password_hash, None)?;
             users::find(write.connection, id)
@@ -129,7 +124,7 @@ fn delete(write: &Write<'_>, id: UserId) -> Outcome<usize> {
 fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitation> {
     delete(write, user.id)?;
     let id: i64 = write.id();
-    let inserted = write.execute(
+    write.execute(
         "INSERT INTO invitations (id, user_id, fingerprint, created_by, created_at, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
@@ -141,7 +136,6 @@ fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitat
             link.expires_at
         ],
     )?;
-    check_changed(inserted, "user", user.id)?;
     Ok(Invitation {
         is_reset: !user.is_invited(),
         user_id: user.id,
@@ -154,11 +148,13 @@ fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitat
     })
 }
 
-const FIND: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, u.password_hash <> '' AS is_reset \
+const FIND: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, \
+         u.password_hash <> '' AS is_reset \
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.fingerprint = ?1 AND i.expires_at > ?2";
 
-const LIST: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, u.password_hash <> '' AS is_reset \
+const LIST: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, \
+         u.password_hash <> '' AS is_reset \
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.expires_at > ?1 ORDER BY i.id DESC";
 

@@ -6,7 +6,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, row, values};
+use crate::engine::query::Statements;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{PushId, TokenId, UserId};
@@ -77,7 +77,7 @@ impl Store {
     pub fn has_push_subscriptions(&self) -> Result<Provisional<bool>> {
         self.look(|connection| {
             let sql = "SELECT 1 FROM push_subscriptions LIMIT 1";
-            exists(connection, sql, params![])
+            connection.exists(sql, params![])
         })
     }
 
@@ -87,7 +87,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn is_told_by_push(&self, user_id: UserId) -> Result<bool> {
         let now = self.now();
-        self.read(|connection| exists(connection, OF_USER, params![user_id, now]))
+        self.read(|connection| connection.exists(OF_USER, params![user_id, now]))
     }
 }
 
@@ -109,8 +109,7 @@ fn insert(
     let (endpoint, secret) = (new.endpoint.expose(), new.secret.expose());
     // A page says so each time it is opened: what is known already costs no write, and
     // keeps what waits for it.
-    let known = exists(
-        write.connection,
+    let known = write.exists(
         "SELECT 1 FROM push_subscriptions WHERE endpoint = ?1 AND public_key = ?2
              AND secret = ?3 AND user_id = ?4 AND token_id = ?5",
         params![endpoint, new.public_key, secret, user_id, token_id],
@@ -146,7 +145,7 @@ fn insert(
 /// The browsers of a person that are to be told.
 pub(crate) fn of_user(write: &Write<'_>, user_id: UserId) -> Outcome<Vec<PushId>> {
     let parameters = params![user_id, write.now];
-    values(write.connection, OF_USER, parameters)
+    write.values(OF_USER, parameters)
 }
 
 /// A browser, unless the token that named it has expired.
@@ -155,7 +154,7 @@ pub(crate) fn find(
     id: PushId,
     now: Timestamp,
 ) -> Outcome<Option<(PushId, PushSubscription)>> {
-    row(connection, FIND_SUBSCRIPTION, params![id, now], from_row)
+    connection.row(FIND_SUBSCRIPTION, params![id, now], from_row)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<(PushId, PushSubscription)> {

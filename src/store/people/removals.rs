@@ -9,7 +9,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
-use crate::engine::query::values;
+use crate::engine::query::Statements;
 use crate::sight::audience::{self, AUDIENCES_OF, Readers};
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, UserId};
@@ -24,8 +24,7 @@ impl Store {
     pub fn removed_names(&self) -> Result<Provisional<Vec<String>>> {
         self.look(|connection| {
             let (from, until) = (removal_key(""), removal_key("\u{10FFFF}"));
-            values(
-                connection,
+            connection.values(
                 "SELECT value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
                 params![from, until],
             )
@@ -51,7 +50,7 @@ pub(crate) fn hand_over(
     to: UserId,
 ) -> Outcome<Vec<(ConversationId, Readers)>> {
     let mut changed = Vec::new();
-    let audiences: Vec<AudienceId> = values(write.connection, AUDIENCES_OF, params![from])?;
+    let audiences: Vec<AudienceId> = write.values(AUDIENCES_OF, params![from])?;
     for old in audiences {
         let Readers::People(people) = audience::readers(write.connection, old)? else {
             continue;
@@ -62,7 +61,7 @@ pub(crate) fn hand_over(
         let new = audience::of_people(write, &heirs.collect())?;
         let is_wider = audience::is_wider(write.connection, old, new)?;
         let owned = "SELECT id FROM conversations WHERE owner_id = ?1 AND audience_id = ?2";
-        let owned: Vec<ConversationId> = values(write.connection, owned, params![from, old])?;
+        let owned: Vec<ConversationId> = write.values(owned, params![from, old])?;
         for conversation in owned {
             if is_wider {
                 steps::withdraw_private(write, conversation)?;

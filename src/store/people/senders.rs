@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, from_row, row, rows, value, values};
+use crate::engine::query::{Statements, from_row};
 use crate::people::user;
 use crate::people::users::User;
 use base::clock::Timestamp;
@@ -75,8 +75,7 @@ impl Store {
     ) -> Result<Option<User>> {
         let (account, sender) = (account.to_owned(), sender.to_owned());
         self.write(move |write| {
-            let found = row(
-                write.connection,
+            let found = write.row(
                 "DELETE FROM link_codes WHERE fingerprint = ? RETURNING user_id, account, expires_at",
                 params![fingerprint],
                 |row| {
@@ -94,7 +93,7 @@ impl Store {
                  ON CONFLICT (account, sender) DO UPDATE SET user_id = ?3, created_at = ?4",
                 params![account, sender, user, write.now],
             )?;
-            row(write.connection, user::FIND, params![user], user::from_row)
+            write.row(user::FIND, params![user], user::from_row)
         })
     }
 
@@ -120,7 +119,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn person_of_sender(&self, account: &str, sender: &str) -> Result<Option<User>> {
-        self.read(|connection| row(connection, LINKED, params![account, sender], user::from_row))
+        self.read(|connection| connection.row(LINKED, params![account, sender], user::from_row))
     }
 
     /// All linked senders by account, or those of one person.
@@ -128,7 +127,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn senders(&self, of: Option<UserId>) -> Result<Vec<LinkedSender>> {
-        self.read(|connection| rows(connection, SENDERS, params![of], from_row))
+        self.read(|connection| connection.rows(SENDERS, params![of], from_row))
     }
 
     /// Whether the sender who spoke last in a conversation of this person is linked to them.
@@ -141,7 +140,7 @@ impl Store {
         user: Option<UserId>,
         conversation: ConversationId,
     ) -> Result<bool> {
-        self.read(|connection| exists(connection, LINKED_IN, params![account, user, conversation]))
+        self.read(|connection| connection.exists(LINKED_IN, params![account, user, conversation]))
     }
 
     /// Ends the link of a sender: of any, or only if it is this person's. Returns whether
@@ -169,7 +168,7 @@ pub(crate) fn retain<'a>(
     accounts: impl Iterator<Item = &'a str> + Clone,
 ) -> Outcome<()> {
     let known = "SELECT account FROM senders UNION SELECT account FROM link_codes";
-    let known: Vec<String> = values(write.connection, known, params![])?;
+    let known: Vec<String> = write.values(known, params![])?;
     for gone in known {
         if accounts.clone().any(|account| account == gone) {
             continue;
@@ -197,7 +196,7 @@ pub(crate) fn chat_of(
                    AND (c.external_name = s.sender OR c.external_name GLOB s.sender || '.*')
                WHERE s.account = ?1 AND s.user_id = ?2
                ORDER BY c.id IS NULL, s.created_at DESC LIMIT 1";
-    value(connection, sql, params![TELEGRAM, user, conversation])
+    connection.value(sql, params![TELEGRAM, user, conversation])
 }
 
 /// All linked senders, for whoever only looks into a database.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{check_changed, exists, find, from_row, row};
+use crate::engine::query::{Statements, check_changed, from_row};
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -215,8 +215,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn has_signed_in(&self, user_id: UserId, place: &str) -> Result<bool> {
         self.read(|connection| {
-            exists(
-                connection,
+            connection.exists(
                 "SELECT 1 FROM sign_ins WHERE user_id = ?1 AND place = ?2",
                 params![user_id, place],
             )
@@ -230,12 +229,7 @@ impl Store {
     pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
         let now = self.now();
         self.inner.readers.read_once(|connection| {
-            row(
-                connection,
-                FIND_IDENTITY,
-                params![fingerprint, now],
-                identity_from_row,
-            )
+            connection.row(FIND_IDENTITY, params![fingerprint, now], identity_from_row)
         })
     }
 
@@ -250,20 +244,15 @@ impl Store {
             return Ok(identity.clone());
         }
         let found = self.read(|connection| {
-            row(
-                connection,
-                SPOKEN_FOR,
-                params![identity.token_id, folded],
-                |row| {
-                    let role: UserRole = row.get("role")?;
-                    Ok(Identity {
-                        user_id: row.get("id")?,
-                        user: row.get("name")?,
-                        role: role.min(identity.role),
-                        ..identity.clone()
-                    })
-                },
-            )
+            connection.row(SPOKEN_FOR, params![identity.token_id, folded], |row| {
+                let role: UserRole = row.get("role")?;
+                Ok(Identity {
+                    user_id: row.get("id")?,
+                    user: row.get("name")?,
+                    role: role.min(identity.role),
+                    ..identity.clone()
+                })
+            })
         })?;
         found.ok_or_else(not_spoken_for)
     }
@@ -276,8 +265,7 @@ impl Store {
     pub fn token_role(&self, id: TokenId) -> Result<Option<UserRole>> {
         let now = self.now();
         self.read(|connection| {
-            row(
-                connection,
+            connection.row(
                 "SELECT t.role, u.role FROM tokens t JOIN users u ON u.id = t.user_id
                  WHERE t.id = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)",
                 params![id, now],
@@ -357,7 +345,7 @@ pub fn not_spoken_for() -> Error {
 }
 
 fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
-    let name_of = |id: UserId| find(write.connection, "user", NAME, id, |row| row.get(0));
+    let name_of = |id: UserId| write.find("user", NAME, id, |row| row.get(0));
     let user = name_of(new.user_id)?;
     let mut token = Token {
         id: write.id(),

@@ -10,7 +10,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::integrity;
 use crate::engine::job::Write;
-use crate::engine::query::{self, check_changed, exists, row, rows, value};
+use crate::engine::query::{Statements, check_changed};
 use crate::engine::schema::OpenError;
 use crate::home::forgetting::forget_all;
 use crate::people::belongings;
@@ -57,7 +57,7 @@ pub type DisplayNames = BTreeMap<String, String>;
 
 pub(crate) fn display_names(connection: &Connection) -> Outcome<DisplayNames> {
     let sql = "SELECT name, display_name FROM users WHERE display_name IS NOT NULL";
-    let named: Vec<(String, String)> = rows(connection, sql, params![], |row| row.try_into())?;
+    let named: Vec<(String, String)> = connection.rows(sql, params![], |row| row.try_into())?;
     Ok(named.into_iter().collect())
 }
 
@@ -85,7 +85,7 @@ impl Snapshot<'_> {
         if sight.has_caller() {
             return Ok(Vec::new());
         }
-        Ok(rows(connection, PEOPLE, params![of, OF_PROGRAM], from_row)?)
+        Ok(connection.rows(PEOPLE, params![of, OF_PROGRAM], from_row)?)
     }
 
     /// What people are called who have a display name, by their names.
@@ -93,14 +93,12 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn display_names(&self) -> Result<DisplayNames> {
-        let (connection, _) = self.parts();
-        Ok(display_names(connection)?)
+        Ok(display_names(self.connection())?)
     }
 
-    /// The people of the household by what they are called, guests not among them, for a viewer who sees
-    /// what is the household's; nobody for others, and where the caller of a webhook
-    /// account reads along. Whoever was invited and has not come yet is not among them, nor a
-    /// program.
+    /// The people of the household by what they are called, for a viewer who sees what is the
+    /// household's; nobody for others, and where the caller of a webhook account reads along.
+    /// Guests, programs, and whoever was invited and has not come yet are not among them.
     /// One more than `most` if there are more.
     ///
     /// # Errors
@@ -118,7 +116,7 @@ impl Snapshot<'_> {
         let limit = i64::try_from(most).unwrap_or(MOST).saturating_add(1);
         let person = |row: &Row<'_>| Ok((row.get("name")?, row.get("role")?));
         let parameters = params![UserRole::Viewer, NO_PASSWORD, OF_PROGRAM, limit];
-        Ok(rows(connection, HOUSEHOLD, parameters, person)?)
+        Ok(connection.rows(HOUSEHOLD, parameters, person)?)
     }
 
     /// The user of this id, if there still is one.
@@ -140,7 +138,7 @@ impl Store {
     pub fn in_use_since(&self) -> Result<Provisional<Option<Timestamp>>> {
         self.look(|connection| {
             let sql = "SELECT min(created_at) FROM users";
-            Ok(value(connection, sql, params![])?.flatten())
+            Ok(connection.value(sql, params![])?.flatten())
         })
     }
 
@@ -195,13 +193,13 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn language(&self, person: UserId) -> Result<Option<String>> {
         let language = "SELECT language FROM users WHERE id = ?";
-        self.read(move |connection| Ok(value(connection, language, params![person])?.flatten()))
+        self.read(move |connection| Ok(connection.value(language, params![person])?.flatten()))
     }
 
     /// The words that this person reads, as [`User::words`]; English for nobody.
     pub fn words_of(&self, person: impl Into<Option<UserId>>) -> Words {
         let person: Option<UserId> = person.into();
-        let user = self.read(move |connection| row(connection, FIND, params![person], from_row));
+        let user = self.read(move |connection| connection.row(FIND, params![person], from_row));
         user.ok()
             .flatten()
             .map_or(Words::ENGLISH, |user| user.words())
@@ -225,7 +223,7 @@ impl Store {
     pub fn note_language(&self, person: UserId, language: &'static str) -> Result<()> {
         let sql = "SELECT last_language FROM users WHERE id = ?";
         let known: Option<String> =
-            self.read(move |connection| Ok(value(connection, sql, params![person])?.flatten()))?;
+            self.read(move |connection| Ok(connection.value(sql, params![person])?.flatten()))?;
         if known.as_deref() == Some(language) {
             return Ok(());
         }
@@ -249,8 +247,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn users(&self) -> Result<Vec<User>> {
         self.read(|connection| {
-            rows(
-                connection,
+            connection.rows(
                 "SELECT * FROM users ORDER BY folded_name LIMIT ?",
                 params![MOST],
                 from_row,
@@ -322,8 +319,7 @@ impl Store {
     pub fn delete_account(&self, id: UserId) -> Result<Removed> {
         self.remove(id, move |write| {
             let mut directory = Directory::default();
-            let owned = rows(
-                write.connection,
+            let owned = write.rows(
                 "SELECT id, audience_id FROM conversations WHERE owner_id = ?1",
                 params![id],
                 |row| {
@@ -353,7 +349,7 @@ impl Store {
             let user = not_the_last_admin(write.connection, id)?;
             let had = belongings::count(write.connection, &user)?;
             let (mut before, handed_over) = prepare(write)?;
-            let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| {
+            let unseen = write.rows(SEEN_BY_ONE, params![id], |row| {
                 let conversation = row.get(0)?;
                 let readers = before.remove(&conversation);
                 let alone = || Readers::People([id].into());
@@ -437,8 +433,7 @@ fn fold(name: &str) -> String {
 
 /// The user, unless it is the only admin.
 fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
-    let other_admin = exists(
-        connection,
+    let other_admin = connection.exists(
         // Who has not accepted the invitation yet cannot sign in, and a program is nobody.
         "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2 AND password_hash NOT IN (?3, ?4)",
         params![UserRole::Admin, id, NO_PASSWORD, OF_PROGRAM],
@@ -498,7 +493,7 @@ fn check_free(
     is_display: bool,
 ) -> Outcome<()> {
     let (wanted, looks, plain) = (fold(name), look(name), plain_look(name));
-    let all = rows(connection, "SELECT * FROM users", params![], from_row)?;
+    let all = connection.rows("SELECT * FROM users", params![], from_row)?;
     let others = all.iter().filter(|user| Some(user.id) != own);
     let names = others.flat_map(|user| {
         let called = user.display_name.as_deref().map(|name| (name, true));
@@ -550,18 +545,17 @@ fn end_sessions(
 /// Whether this person is a guest, who causes nothing.
 pub(crate) fn is_guest(connection: &Connection, id: Option<UserId>) -> Outcome<bool> {
     let sql = "SELECT role FROM users WHERE id = ?";
-    let role = value(connection, sql, params![id])?;
+    let role = connection.value(sql, params![id])?;
     Ok(role == Some(UserRole::Viewer))
 }
 
 /// The user with this id.
 pub(crate) fn find(connection: &Connection, id: UserId) -> Outcome<User> {
-    query::find(connection, "user", FIND, id, from_row)
+    connection.find("user", FIND, id, from_row)
 }
 
 fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {
-    row(
-        connection,
+    connection.row(
         "SELECT * FROM users WHERE folded_name = ?",
         params![fold(name)],
         from_row,

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::engine::failure::Outcome;
-use crate::engine::query::{exists, row};
+use crate::engine::query::Statements;
 use crate::sight::audience;
 use crate::sight::viewer::{Belongs, select_seen};
 use base::error::Error;
@@ -14,7 +14,7 @@ use base::people::UserRole;
 /// Whether whoever asked in a turn sees its conversation. Of a turn that nobody asked,
 /// or somebody who was removed since, nobody gets the answer but its readers.
 pub(crate) fn still_sees(connection: &Connection, turn: TurnId) -> Outcome<bool> {
-    let asked = row(connection, ASKED, params![turn], |row| {
+    let asked = connection.row(ASKED, params![turn], |row| {
         let user: Option<UserId> = row.get("user_id")?;
         let role: Option<UserRole> = row.get("role")?;
         let is_caller: bool = row.get("is_caller")?;
@@ -79,7 +79,7 @@ pub(crate) const ASKED: &str = select_seen!(
 /// `unauthorized`.
 pub(crate) fn check_causes(connection: &Connection, user: Option<UserId>) -> Outcome<()> {
     let sql = "SELECT 1 FROM users WHERE id = ?1 AND role <> ?2";
-    let causes = |id| exists(connection, sql, params![id, UserRole::Viewer]);
+    let causes = |id| connection.exists(sql, params![id, UserRole::Viewer]);
     match user.map(causes).transpose()? {
         Some(false) => Err(Error::unauthorized(Said::of("error.asker_gone", &[])).into()),
         None | Some(true) => Ok(()),

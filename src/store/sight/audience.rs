@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{exists, row, value};
+use crate::engine::query::Statements;
 use crate::people::user::{self, User};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
@@ -128,8 +128,7 @@ pub(crate) fn intern(
     };
     let mut people: BTreeSet<UserId> = owner.into_iter().collect();
     for name in names {
-        let found = row(
-            write.connection,
+        let found = write.row(
             "SELECT id FROM users WHERE folded_name = ?",
             params![base::people::folded(name)],
             |row| row.get::<_, UserId>(0),
@@ -152,11 +151,7 @@ pub(crate) fn intern(
 pub(crate) fn of_people(write: &Write<'_>, people: &BTreeSet<UserId>) -> Outcome<AudienceId> {
     let ids: Vec<String> = people.iter().map(|id| id.as_i64().to_string()).collect();
     let key = ids.join(",");
-    let known = value(
-        write.connection,
-        "SELECT id FROM audiences WHERE members = ?",
-        params![key],
-    )?;
+    let known = write.value("SELECT id FROM audiences WHERE members = ?", params![key])?;
     if let Some(known) = known {
         return Ok(known);
     }
@@ -209,14 +204,12 @@ pub(crate) fn is_wider(
     match (before, now) {
         // Whoever joins the household later sees it, too.
         (_, AudienceId::HOUSEHOLD) => Ok(true),
-        (AudienceId::HOUSEHOLD, now) => exists(
-            connection,
+        (AudienceId::HOUSEHOLD, now) => connection.exists(
             "SELECT 1 FROM audience_members m CROSS JOIN users u ON u.id = m.user_id
              WHERE m.audience_id = ?1 AND u.role = ?2 LIMIT 1",
             params![now, UserRole::Viewer],
         ),
-        (before, now) => exists(
-            connection,
+        (before, now) => connection.exists(
             "SELECT 1 FROM audience_members m
              WHERE audience_id = ?1 AND NOT EXISTS (SELECT 1 FROM audience_members
                  WHERE audience_id = ?2 AND user_id = m.user_id) LIMIT 1",

@@ -9,7 +9,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::meta;
-use crate::engine::query::{rows, values};
+use crate::engine::query::Statements;
 use crate::people::senders;
 use crate::sight::askers;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
@@ -100,16 +100,14 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn turns_of_former_readers(&self, id: ConversationId) -> Result<Vec<TurnId>> {
-        let (connection, _) = self.parts();
-        let turns: Vec<TurnId> = values(
-            connection,
+        let turns: Vec<TurnId> = self.values(
             "SELECT id FROM turns INDEXED BY turns_unfinished
              WHERE conversation_id = ? AND finished_at IS NULL LIMIT 1000",
             params![id],
         )?;
         let mut former = Vec::new();
         for turn in turns {
-            if !askers::still_sees(connection, turn)? {
+            if !askers::still_sees(self.connection(), turn)? {
                 former.push(turn);
             }
         }
@@ -192,8 +190,7 @@ fn set_account_audience(
         return Ok(Vec::new());
     }
     let mut directory = Directory::default();
-    let changed = rows(
-        write.connection,
+    let changed = write.rows(
         "SELECT id, audience_id, EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
              WHERE conversation_id = c.id AND finished_at IS NULL)
          FROM conversations c
@@ -241,8 +238,7 @@ fn follow(write: &Write<'_>, conversation: ConversationId, audience_id: Audience
     if audience_id == AudienceId::HOUSEHOLD {
         return Ok(());
     }
-    let parted: Vec<(ScheduleId, UserId)> = rows(
-        write.connection,
+    let parted: Vec<(ScheduleId, UserId)> = write.rows(
         "SELECT id, owner_id FROM schedules s
          WHERE conversation_id = ?1 AND owner_id IS NOT NULL AND NOT EXISTS (
              SELECT 1 FROM audience_members WHERE user_id = s.owner_id AND audience_id = ?2)",

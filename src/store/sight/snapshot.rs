@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use crate::engine::database::{Inner, Store};
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
+use crate::engine::query::Statements;
 use crate::engine::readers::{Lent, OpenSnapshot, Readers};
 use crate::sight::viewer::{Sight, Viewer};
 use base::error::Result;
@@ -104,5 +105,11 @@ impl Snapshot<'_> {
         work: impl FnOnce(&Connection, &Sight) -> Outcome<T>,
     ) -> Result<Durable<T>> {
         Durable::seen(&self.lent, |connection| work(connection, &self.sight))
+    }
+}
+
+impl Statements for Snapshot<'_> {
+    fn connection(&self) -> &Connection {
+        self.lent.connection()
     }
 }

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::engine::failure::{Failure, Outcome};
-use crate::engine::query::{each_row, not_found, row, value};
+use crate::engine::query::{Statements, not_found};
 pub(crate) use crate::sight::audience::{
     BELONGS, Belongs, SEEN_COLUMNS, seen_columns, select_seen,
 };
@@ -300,7 +300,7 @@ impl Sight {
         if self.is_blind() {
             return Ok(found);
         }
-        each_row(connection, sql, parameters, &mut |row| {
+        connection.each_row(sql, parameters, &mut |row| {
             if found.len() == limit {
                 return Ok(ControlFlow::Break(()));
             }
@@ -325,7 +325,7 @@ impl Sight {
         id: I,
         mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Outcome<(T, Belongs)> {
-        let found = row(connection, sql, &[&id], |row| {
+        let found = connection.row(sql, &[&id], |row| {
             let belongs = Belongs::from_row(row)?;
             Ok(match self.sees(&belongs) {
                 true => Some((from_row(row)?, belongs)),
@@ -416,8 +416,7 @@ impl Sight {
             return Ok(());
         }
         let owner: Option<String> = match thing.owner_id {
-            Some(owner) => value(
-                connection,
+            Some(owner) => connection.value(
                 "SELECT ifnull(display_name, name) FROM users WHERE id = ?",
                 params![owner],
             )?,

@@ -125,6 +125,26 @@ fn what_waits_waits_as_long_as_before() {
 }
 
 #[test]
+fn a_link_of_an_earlier_run_works_no_longer_than_it_said() {
+    let dir = TemporaryDirectory::new();
+    let clock = Clock::system();
+    clock.run_evenly();
+    let store = open_with(&dir, &clock);
+    let expires_at = clock.now().shifted(DAY);
+    let link = crate::NewInvitation {
+        fingerprint: [1; 32],
+        created_by: "ann".to_owned(),
+        expires_at,
+    };
+    store.invite("bob", UserRole::User, link).unwrap();
+    store.close();
+    let store = open_with(&dir, &clock);
+    clock.set_by(HOUR);
+    store.follow_clock(clock.step().unwrap()).unwrap();
+    assert_eq!(store.invitations().unwrap()[0].expires_at, expires_at);
+}
+
+#[test]
 fn at_a_start_with_a_clock_in_the_past_callbacks_wait_as_long_as_before() {
     let dir = TemporaryDirectory::new();
     let clock = Clock::system();

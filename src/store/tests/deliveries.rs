@@ -322,12 +322,9 @@ fn what_has_served_its_time_is_purged() {
     let keys = || {
         store
             .read(|connection| {
-                row(
-                    connection,
-                    "SELECT count(*) FROM idempotency",
-                    params![],
-                    |row| row.get::<_, i64>(0),
-                )
+                connection.row("SELECT count(*) FROM idempotency", params![], |row| {
+                    row.get::<_, i64>(0)
+                })
             })
             .unwrap()
     };

@@ -69,12 +69,9 @@ fn a_list_is_made_changed_and_deleted() {
     assert_eq!(store.delete_list(&all(), "shopping").unwrap(), "Shopping");
     assert!(store.seen(&all()).lists().unwrap().is_empty());
     let left = store.read(|connection| {
-        row(
-            connection,
-            "SELECT count(*) FROM list_items",
-            params![],
-            |row| row.get::<_, i64>(0),
-        )
+        connection.row("SELECT count(*) FROM list_items", params![], |row| {
+            row.get::<_, i64>(0)
+        })
     });
     assert_eq!(left.unwrap(), Some(0));
 }

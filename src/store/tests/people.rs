@@ -159,8 +159,7 @@ fn a_machine_that_registers_again_has_its_new_name() {
         store.register_machine(&id, name, &key).unwrap();
         let stored: Option<String> = store
             .read(|connection| {
-                row(
-                    connection,
+                connection.row(
                     "SELECT name FROM machines WHERE id = ?",
                     params![id.as_str()],
                     |row| row.get(0),

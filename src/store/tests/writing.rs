@@ -154,12 +154,7 @@ fn a_failing_job_does_not_fail_its_neighbours() {
 fn meta_exists(store: &Store, key: &str) -> bool {
     store
         .read(|connection| {
-            row(
-                connection,
-                "SELECT 1 FROM meta WHERE key = ?",
-                params![key],
-                |_| Ok(()),
-            )
+            connection.row("SELECT 1 FROM meta WHERE key = ?", params![key], |_| Ok(()))
         })
         .unwrap()
         .is_some()

@@ -6,7 +6,7 @@ mod request;
 use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
-use crate::model::client_options::Takes;
+use crate::model::client_options::SupportedOptions;
 use base::secret::Secret;
 
 /// The version of the API that every server knows, compatible ones included.
@@ -24,12 +24,12 @@ impl Dialect for Anthropic {
         request::body(context)
     }
 
-    fn takes(&self, _: ServerCapabilities) -> Takes {
-        Takes {
+    fn supported_options(&self, _: ServerCapabilities) -> SupportedOptions {
+        SupportedOptions {
             stop: true,
             must_call: true,
             sampling: &["top_p", "top_k"],
-            ..Takes::default()
+            ..SupportedOptions::default()
         }
     }
 

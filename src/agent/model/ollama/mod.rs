@@ -11,7 +11,7 @@ use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
 use super::tool_call_builder::{ToolCallBuilder, arguments_object, merge_member, result_text};
 use crate::model::ChatMessage;
-use crate::model::client_options::{Format, Takes};
+use crate::model::client_options::{Format, SupportedOptions};
 use serde_json::json;
 use store::ToolCall;
 
@@ -30,12 +30,12 @@ impl Dialect for Ollama {
         body(context)
     }
 
-    fn takes(&self, _: ServerCapabilities) -> Takes {
-        Takes {
+    fn supported_options(&self, _: ServerCapabilities) -> SupportedOptions {
+        SupportedOptions {
             stop: true,
             any_json: true,
             all_sampling: true,
-            ..Takes::default()
+            ..SupportedOptions::default()
         }
     }
 
@@ -171,12 +171,6 @@ impl ReplyParser for OllamaReply {
         let piece = line.pointer("/message/content").and_then(Value::as_str);
         reply.text.push(piece.unwrap_or_default());
         take_rest(&line, reply);
-    }
-
-    fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>) {
-        let text = value.pointer("/message/content").and_then(Value::as_str);
-        reply.text.push(text.unwrap_or_default());
-        take_rest(&value, reply);
     }
 
     fn reads_lines(&self) -> bool {

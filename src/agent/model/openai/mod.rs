@@ -9,7 +9,7 @@ mod responses;
 use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
-use crate::model::client_options::Takes;
+use crate::model::client_options::SupportedOptions;
 use chat_reply::ChatReply;
 use responses::ResponsesReply;
 
@@ -31,9 +31,9 @@ impl Dialect for OpenAi {
         }
     }
 
-    fn takes(&self, capabilities: ServerCapabilities) -> Takes {
+    fn supported_options(&self, capabilities: ServerCapabilities) -> SupportedOptions {
         let is_chat = !capabilities.needs_responses;
-        Takes {
+        SupportedOptions {
             stop: is_chat,
             any_json: true,
             must_call: true,

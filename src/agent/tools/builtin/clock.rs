@@ -4,8 +4,8 @@
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
 use crate::tools::definition::{Arguments, Definition, ToolContext, text};
+use crate::tools::function::FunctionTool;
 use base::calendar::{Zone, month};
 use base::clock::Timestamp;
 
@@ -21,7 +21,7 @@ pub(super) fn current_time() -> FunctionTool {
             &[],
         )
         .read_only(),
-        intent: |words, _, _, _| Some(words.word("action.current_time").into()),
+        intent: |_, judge| judge.intent("action.current_time", &[]),
         run,
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn current_time() -> FunctionTool {
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let zone = match text(arguments, "time_zone") {
         None => context.config.zone(),
-        Some(name) => Zone::named(name).map_err(public)?,
+        Some(name) => Zone::named(name)?,
     };
     describe(context.clock.now(), zone.rules().clone())
 }

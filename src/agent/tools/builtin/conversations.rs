@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tools::function::FunctionTool;
 use crate::tools::output::minute;
 use protocol::command::SearchOrder;
 use store::{Hit, Message, Role, excerpt};
@@ -28,13 +28,9 @@ pub(super) fn search() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |words, arguments, _, _| {
+        intent: |arguments, judge| {
             let query = text(arguments, "query")?;
-            Some(
-                words
-                    .say("action.search_conversations", &[("query", query)])
-                    .into(),
-            )
+            judge.intent("action.search_conversations", &[("query", query)])
         },
         run,
     }
@@ -44,13 +40,9 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let query = required_text(arguments, "query")?;
     let limit = limit(arguments)?;
     let vector = context.vector_of(query);
-    let found = context
-        .store
-        .snapshot_to_search(&context.viewer)
-        .and_then(|seen| {
-            seen.search_messages(query, vector.as_ref(), limit, SearchOrder::Relevance)
-        })
-        .map_err(public)?;
+    let seen = context.store.snapshot_to_search(&context.viewer)?;
+    let found = seen.search_messages(query, vector.as_ref(), limit, SearchOrder::Relevance)?;
+    drop(seen);
     let later = match found.is_indexing {
         true => "\nOlder messages are not found yet: try again in some minutes.",
         false => "",
@@ -59,10 +51,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         return Ok(format!("No message has a word of {query:?}.{later}"));
     }
     let conversations = found.hits.iter().map(|hit| hit.conversation_id);
-    let store = context.store;
-    let seen = store.snapshot(&context.viewer);
-    let is_outside = seen.and_then(|seen| seen.have_outside_text(conversations));
-    context.shows_kept(is_outside.map_err(public)?);
+    context.shows_kept(context.seen()?.have_outside_text(conversations)?);
     let hits: Vec<String> = found
         .hits
         .iter()

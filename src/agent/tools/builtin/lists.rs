@@ -2,13 +2,12 @@
 
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
-use crate::tools::wording::Intent;
-use base::language::Words;
-use store::{List, ListChange, Store, Viewer};
+use crate::tools::function::FunctionTool;
+use crate::tools::wording::{Intent, Judge};
+use store::{List, ListChange};
 
 pub(super) fn lists() -> FunctionTool {
     FunctionTool {
@@ -32,7 +31,7 @@ pub(super) fn lists() -> FunctionTool {
     }
 }
 
-fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let key = match text(arguments, "action")? {
         "show" => "action.lists.show",
         "add" => "action.lists.add",
@@ -42,10 +41,10 @@ fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<
         _ => return None,
     };
     let Some(list) = text(arguments, "list") else {
-        return Some(words.word("action.lists").into());
+        return judge.intent("action.lists", &[]);
     };
-    let items = words.list(&texts(arguments, "items"));
-    Some(words.say(key, &[("list", list), ("items", &items)]).into())
+    let items = judge.words.list(&texts(arguments, "items"));
+    judge.intent(key, &[("list", list), ("items", &items)])
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -54,19 +53,12 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         turn_id: context.turn_id,
         ..ListChange::default()
     };
-    let (store, viewer) = (context.store, &context.viewer);
     let changed = match text(arguments, "action") {
         Some("show") => {
             let Some(name) = text(arguments, "list") else {
                 return names(context);
             };
-            return Ok(shown(
-                &store
-                    .snapshot(viewer)
-                    .and_then(|seen| seen.list(name))
-                    .map_err(public)?,
-                context,
-            ));
+            return Ok(shown(&context.seen()?.list(name)?, context));
         }
         Some("add") => &mut change.add,
         Some("check") => &mut change.check,
@@ -84,15 +76,14 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         return Err("the argument \"items\" must name at least one item".to_owned());
     }
     *changed = items;
-    let list = store.update_list(viewer, name, change).map_err(public)?;
+    let list = context.store.update_list(&context.viewer, name, change)?;
     context.changed(vec![Change::List(list.name.clone())]);
     Ok(shown(&list, context))
 }
 
 /// Somebody outside may have chosen a list's name, too.
 fn names(context: &ToolContext<'_>) -> Result<String, String> {
-    let seen = context.store.snapshot(&context.viewer);
-    let lists = seen.and_then(|seen| seen.lists()).map_err(public)?;
+    let lists = context.seen()?.lists()?;
     if lists.is_empty() {
         return Ok("There are no lists yet.".to_owned());
     }
@@ -121,11 +112,10 @@ fn shown(list: &List, context: &ToolContext<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tools::testing::Household;
-    use base::language::Words;
     use base::testing::rows;
     use serde_json::Value;
+    use store::Viewer;
 
     #[test]
     fn a_list_is_made_shown_and_ticked_off() {
@@ -178,10 +168,8 @@ mod tests {
         for [arguments, intent] in rows(table) {
             let arguments: Value = arguments.parse().unwrap();
             let found = super::intent(
-                Words::ENGLISH,
                 arguments.as_object().unwrap(),
-                household.store(),
-                &Viewer::server(),
+                &household.judge(&Viewer::server()),
             );
             assert_eq!(found.unwrap().action, intent);
         }

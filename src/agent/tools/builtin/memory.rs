@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::function::{FunctionTool, public};
 use crate::model::fence::{is_untrusted, provenance};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
+use crate::tools::function::FunctionTool;
 use crate::tools::output::{minute, shorten};
-use crate::tools::wording::Intent;
+use crate::tools::wording::{Intent, Judge};
 use base::ids::MemoryId;
-use base::language::Words;
 use base::sync::lock;
-use store::{Audience, NewMemory, Store, Viewer};
+use store::{Audience, NewMemory};
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;
@@ -64,9 +63,9 @@ pub(super) fn recall() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |words, arguments, _, _| {
+        intent: |arguments, judge| {
             let query = text(arguments, "query")?;
-            Some(words.say("action.recall", &[("query", query)]).into())
+            judge.intent("action.recall", &[("query", query)])
         },
         run: run_recall,
     }
@@ -85,27 +84,18 @@ pub(super) fn forget() -> FunctionTool {
     }
 }
 
-fn remember_intent(
-    words: Words,
-    arguments: &Arguments,
-    store: &Store,
-    viewer: &Viewer,
-) -> Option<Intent> {
+fn remember_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let content = text(arguments, "content")?;
     let replaced = text(arguments, "replaces");
-    let replaced = replaced.map(|replaced| named(words, replaced, store, viewer));
-    let key = match (viewer.is_person() && is_shared(arguments), &replaced) {
+    let replaced = replaced.map(|replaced| named(replaced, judge));
+    let key = match (judge.viewer.is_person() && is_shared(arguments), &replaced) {
         (false, None) => "action.remember",
         (false, Some(_)) => "action.remember.instead",
         (true, None) => "action.remember.for_all",
         (true, Some(_)) => "action.remember.for_all_instead",
     };
     let memory = replaced.unwrap_or_default();
-    Some(
-        words
-            .say(key, &[("content", content), ("memory", &memory)])
-            .into(),
-    )
+    judge.intent(key, &[("content", content), ("memory", &memory)])
 }
 
 fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -137,13 +127,11 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
     };
     let (memory, replaced) = match text(arguments, "replaces") {
         Some(replaced) => {
-            let (memory, old) = context
-                .store
-                .replace_memory(&context.viewer, replaced, new)
-                .map_err(public)?;
+            let viewer = &context.viewer;
+            let (memory, old) = context.store.replace_memory(viewer, replaced, new)?;
             (memory, Some(old))
         }
-        None => (context.store.remember(new).map_err(public)?, None),
+        None => (context.store.remember(new)?, None),
     };
     let mut changes = vec![Change::Memory(memory.id, memory.readers.clone())];
     changes.extend(
@@ -174,8 +162,8 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
 /// Names the older memory of whose thing this one says something else, if there is one. It
 /// is not deleted unasked: it may be true of something else.
 fn before(id: MemoryId, context: &ToolContext<'_>) -> Result<String, String> {
-    let seen = context.store.snapshot(&context.viewer).map_err(public)?;
-    let older = seen.outdated_by(id).map_err(public)?;
+    let seen = context.seen()?;
+    let older = seen.outdated_by(id)?;
     // What outsiders said is shown where it is asked for.
     let Some(older) = older.filter(|older| !older.is_outside) else {
         return Ok(String::new());
@@ -209,11 +197,9 @@ fn is_shared(arguments: &Arguments) -> bool {
 fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
     let vector = context.vector_of(query);
-    let memories = context
-        .store
-        .snapshot_to_search(&context.viewer)
-        .and_then(|seen| seen.recall(query, vector.as_ref(), MAX_RECALLED))
-        .map_err(public)?;
+    let seen = context.store.snapshot_to_search(&context.viewer)?;
+    let memories = seen.recall(query, vector.as_ref(), MAX_RECALLED)?;
+    drop(seen);
     if memories.is_empty() {
         return Ok(format!("Nothing remembered fits {query:?}."));
     }
@@ -234,36 +220,29 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 }
 
 /// A person cannot judge an id alone.
-fn forget_intent(
-    words: Words,
-    arguments: &Arguments,
-    store: &Store,
-    viewer: &Viewer,
-) -> Option<Intent> {
-    let memory = named(words, text(arguments, "memory_id")?, store, viewer);
-    Some(words.say("action.forget", &[("memory", &memory)]).into())
+fn forget_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    let memory = named(text(arguments, "memory_id")?, judge);
+    judge.intent("action.forget", &[("memory", &memory)])
 }
 
 /// A memory for a person, by its id or its text.
-fn named(words: Words, id: &str, store: &Store, viewer: &Viewer) -> String {
-    let known = store
-        .snapshot(viewer)
+fn named(id: &str, judge: &Judge<'_>) -> String {
+    let known = (judge.store)
+        .snapshot(judge.viewer)
         .and_then(|seen| seen.memories())
         .unwrap_or_default();
     let content = match known.iter().find(|memory| memory.id.to_string() == id) {
         Some(memory) => &memory.content,
-        None if id.parse::<MemoryId>().is_ok() => return words.word("memory.unseen"),
+        None if id.parse::<MemoryId>().is_ok() => return judge.words.word("memory.unseen"),
         None => id,
     };
     let content = shorten(content, SHOWN_CHARS);
-    words.say("memory.named", &[("content", &content)])
+    judge.words.say("memory.named", &[("content", &content)])
 }
 
 fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-    let id: MemoryId = required_text(arguments, "memory_id")?
-        .parse()
-        .map_err(public)?;
-    let readers = context.store.forget(&context.viewer, id).map_err(public)?;
+    let id: MemoryId = required_text(arguments, "memory_id")?.parse()?;
+    let readers = context.store.forget(&context.viewer, id)?;
     context.changed(vec![Change::Memory(id, readers)]);
     Ok(format!("Forgot {id}."))
 }
@@ -272,7 +251,7 @@ fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 mod tests {
     use super::*;
     use crate::tools::testing::Household;
-    use store::{Readers, UserRole};
+    use store::{Readers, UserRole, Viewer};
 
     #[test]
     fn a_fact_is_remembered_recalled_and_forgotten() {
@@ -297,10 +276,8 @@ mod tests {
         let intent = |memory_id: &str| {
             let arguments = json!({ "memory_id": memory_id });
             forget_intent(
-                Words::ENGLISH,
                 arguments.as_object().unwrap(),
-                household.store(),
-                &Viewer::server(),
+                &household.judge(&Viewer::server()),
             )
             .unwrap()
         };
@@ -351,10 +328,8 @@ mod tests {
         let corrected =
             json!({"content": "Ann drinks coffee.", "replaces": "ann drinks green tea"});
         let intent = remember_intent(
-            Words::ENGLISH,
             corrected.as_object().unwrap(),
-            household.store(),
-            &Viewer::server(),
+            &household.judge(&Viewer::server()),
         );
         assert_eq!(
             intent.unwrap().action,
@@ -392,14 +367,11 @@ mod tests {
         let viewer = || Viewer::readers_of(household.conversation_id, &Readers::Household);
         let ann = household.store().user("Ann").unwrap().unwrap();
         let of_ann = || viewer().asked_by(Some(ann.id), None);
-        let intent = |tool: fn(Words, &Arguments, &Store, &Viewer) -> Option<Intent>,
-                      of: &Viewer,
-                      what: Value| {
-            let given = what.as_object().unwrap();
-            tool(Words::ENGLISH, given, household.store(), of)
-                .unwrap()
-                .action
-        };
+        let intent =
+            |tool: fn(&Arguments, &Judge<'_>) -> Option<Intent>, of: &Viewer, what: Value| {
+                let given = what.as_object().unwrap();
+                tool(given, &household.judge(of)).unwrap().action
+            };
         // What an account says is for those who see the conversation.
         let shared = || json!({"content": "x", "share": true});
         let of_account = viewer().asked_by(None, Some("door"));

@@ -3,7 +3,6 @@
 
 mod clock;
 mod conversations;
-mod function;
 mod lists;
 mod memory;
 mod notify;

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
-use crate::tools::wording::Intent;
+use crate::tools::function::FunctionTool;
+use crate::tools::wording::{Intent, Judge};
 use base::error::Error;
-use base::language::Words;
 use base::people::UserRole;
 use config::PushService;
-use store::{NewNotification, NotificationCause, PUSH, Store, User, Viewer};
+use store::{NewNotification, NotificationCause, PUSH, User, Viewer};
 
 /// Longest message, in characters.
 const MOST_CHARACTERS: usize = 500;
@@ -33,18 +32,14 @@ pub(super) fn notify() -> FunctionTool {
     }
 }
 
-fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let message = text(arguments, "message")?;
     let person = text(arguments, "person").unwrap_or_default();
     let key = match person {
         "" => "action.notify.asker",
         _ => "action.notify",
     };
-    Some(
-        words
-            .say(key, &[("person", person), ("message", message)])
-            .into(),
-    )
+    judge.intent(key, &[("person", person), ("message", message)])
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -58,7 +53,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let is_asker = context.user_id == Some(user.id);
     let person = context.config.person(&user.name);
     let settings = person.and_then(|person| person.notifications.as_ref());
-    let told = context.store.is_told_by_push(user.id).map_err(public)?;
+    let told = context.store.is_told_by_push(user.id)?;
     if settings.is_none() && !told {
         return Err(format!("{} has no notifications set up", user.name));
     }
@@ -85,7 +80,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
             delay: Duration::ZERO,
         })
         .collect();
-    if context.store.add_notifications(new).map_err(public)? == 0 {
+    if context.store.add_notifications(new)? == 0 {
         return Err(format!(
             "nothing was sent: too many messages wait for {} already",
             user.name
@@ -93,7 +88,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     }
     let zone = context.config.zone();
     let now = context.clock.now();
-    let own = context.store.quiet_hours(user.id).map_err(public)?;
+    let own = context.store.quiet_hours(user.id)?;
     let quiet = config::quiet_until(own.as_deref(), settings, now, &zone);
     let when = match quiet {
         Some(until) => format!("is sent after the quiet hours, at {}", zone.minute(until)),
@@ -111,23 +106,17 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
 /// Who gets it: a person of the household who is named, or else whoever asks.
 fn addressee(arguments: &Arguments, context: &ToolContext<'_>) -> Result<User, String> {
     let Some(name) = text(arguments, "person") else {
-        let asker = context.user_id.map(|id| {
-            context
-                .store
-                .snapshot(&Viewer::server())
-                .and_then(|seen| seen.user_by_id(id))
-        });
-        return match asker.transpose().map_err(public)?.flatten() {
-            Some(user) => Ok(user),
-            None => Err("no person has asked: name one as \"person\"".to_owned()),
-        };
+        let nobody = || "no person has asked: name one as \"person\"".to_owned();
+        let id = context.user_id.ok_or_else(nobody)?;
+        let seen = context.store.snapshot(&Viewer::server())?;
+        return seen.user_by_id(id)?.ok_or_else(nobody);
     };
-    let by_name = context.store.user(name).map_err(public)?;
+    let by_name = context.store.user(name)?;
     let found = match by_name {
         Some(user) => Some(user),
-        None => context.store.user_called(name).map_err(public)?,
+        None => context.store.user_called(name)?,
     };
     found
         .filter(|user| user.role >= UserRole::User || context.user_id == Some(user.id))
-        .ok_or_else(|| public(Error::not_found(format!("there is nobody called {name:?}"))))
+        .ok_or_else(|| Error::not_found(format!("there is nobody called {name:?}")).into())
 }

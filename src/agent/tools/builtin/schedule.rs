@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::function::{FunctionTool, public};
 use super::schedule_request::{MOST_SNOOZE_MINUTES, ScheduleRequest};
 use crate::model::fence::{is_of_sender, is_untrusted};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
-use crate::tools::wording::Intent;
+use crate::tools::function::FunctionTool;
+use crate::tools::wording::{Intent, Judge};
 use base::calendar::{Cron, Timing, spoken_stamp};
 use base::ids::ScheduleId;
 use base::language::Words;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Trigger, Viewer};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Trigger};
 
 /// How long a reminder is put off where nothing else is said.
 const SNOOZE: Duration = Duration::from_secs(600);
@@ -57,30 +57,30 @@ pub(super) fn schedule() -> FunctionTool {
     }
 }
 
-fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<Intent> {
+fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let argument = |name| text(arguments, name);
-    let action = match argument("action")? {
-        "list" => words.word("action.schedule.list"),
-        "done" => words.word("action.schedule.done"),
-        "snooze" => words.word("action.schedule.snooze"),
+    match argument("action")? {
+        "list" => judge.intent("action.schedule.list", &[]),
+        "done" => judge.intent("action.schedule.done", &[]),
+        "snooze" => judge.intent("action.schedule.snooze", &[]),
         "cancel" => {
             let id = argument("schedule_id")?;
-            let known = store.snapshot(viewer).and_then(|seen| seen.schedules());
-            let known = known.unwrap_or_default();
+            let seen = judge.store.snapshot(judge.viewer);
+            let known = seen.and_then(|seen| seen.schedules()).unwrap_or_default();
             match known.iter().find(|schedule| schedule.id.to_string() == id) {
-                Some(one) => words.say("action.schedule.cancel", &[("prompt", &one.text)]),
-                None => words.word("action.schedule.cancel_unseen"),
+                Some(one) => judge.intent("action.schedule.cancel", &[("prompt", &one.text)]),
+                None => judge.intent("action.schedule.cancel_unseen", &[]),
             }
         }
         _ => {
             let when = match (argument("at"), argument("cron"), argument("on")) {
-                (Some(at), ..) => spoken_stamp(at, words),
+                (Some(at), ..) => spoken_stamp(at, judge.words),
                 (None, Some(cron), _) => match cron.parse::<Cron>() {
-                    Ok(cron) => cron.say(words),
+                    Ok(cron) => cron.say(judge.words),
                     Err(_) => cron.to_owned(),
                 },
                 (None, None, on) => match on?.parse::<Trigger>() {
-                    Ok(trigger) => when_triggered(words, &trigger),
+                    Ok(trigger) => when_triggered(judge.words, &trigger),
                     Err(_) => on?.to_owned(),
                 },
             };
@@ -88,7 +88,7 @@ fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -
                 Some(say) => ("action.schedule.say", say),
                 None => ("action.schedule", argument("prompt")?),
             };
-            let people = words.list(&texts(arguments, "people"));
+            let people = judge.words.list(&texts(arguments, "people"));
             let account = argument("webhook").unwrap_or_default();
             let key = match (people.as_str(), account) {
                 ("", "") => key,
@@ -102,10 +102,9 @@ fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -
                 ("people", &people),
                 ("account", account),
             ];
-            words.say(key, &fields)
+            judge.intent(key, &fields)
         }
-    };
-    Some(action.into())
+    }
 }
 
 /// What a schedule waits for in place of a time, for people.
@@ -163,7 +162,7 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
                 "this person's replies go to nobody else: leave out \"webhook\"".to_owned(),
             );
         }
-        context.config.existing_account(name).map_err(public)?;
+        context.config.existing_account(name)?;
     }
     let channel = match is_untrusted(context.channel) || is_of_sender(context.channel) {
         true => context.channel,
@@ -183,13 +182,8 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         ..NewSchedule::new("", None)
     };
     let now = context.clock.now();
-    let new = request
-        .schedules(maker, context.config, context.store, now)
-        .map_err(public)?;
-    let made = context
-        .store
-        .add_schedules(&context.viewer, new)
-        .map_err(public)?;
+    let new = request.schedules(maker, context.config, context.store, now)?;
+    let made = context.store.add_schedules(&context.viewer, new)?;
     let changes = made
         .iter()
         .map(|one| Change::Schedule(one.id, one.readers.clone()));
@@ -213,10 +207,9 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 /// The reminder that is meant: by its id, or else the one of this person that was told last.
 fn told(arguments: &Arguments, context: &ToolContext<'_>) -> Result<ScheduleId, String> {
     if let Some(id) = text(arguments, "schedule_id") {
-        return id.parse().map_err(public);
+        return Ok(id.parse()?);
     }
-    let seen = context.store.snapshot(&context.viewer);
-    let all = seen.and_then(|seen| seen.schedules()).map_err(public)?;
+    let all = context.seen()?.schedules()?;
     let own = all.iter().filter(|one| {
         one.told_at.is_some() && one.owner_id == context.user_id && is_visible(one, context)
     });
@@ -228,10 +221,7 @@ fn told(arguments: &Arguments, context: &ToolContext<'_>) -> Result<ScheduleId, 
 
 fn done(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let id = told(arguments, context)?;
-    let readers = context
-        .store
-        .finish_reminder(&context.viewer, id)
-        .map_err(public)?;
+    let readers = context.store.finish_reminder(&context.viewer, id)?;
     context.changed(vec![Change::Schedule(id, readers)]);
     Ok("The reminder is finished.".to_owned())
 }
@@ -242,15 +232,12 @@ fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     let wait = match text(arguments, "at") {
         Some(at) => {
             let until = Timing::new(Some(at), None, &context.config.zone(), now);
-            until.map_err(public)?.next_at.since(now)
+            until?.next_at.since(now)
         }
         None => SNOOZE,
     };
     let wait = wait.min(Duration::from_secs(60 * MOST_SNOOZE_MINUTES));
-    let again = context
-        .store
-        .snooze_reminder(&context.viewer, id, wait)
-        .map_err(public)?;
+    let again = context.store.snooze_reminder(&context.viewer, id, wait)?;
     context.changed(vec![
         Change::Schedule(id, again.readers.clone()),
         Change::Schedule(again.id, again.readers.clone()),
@@ -262,11 +249,7 @@ fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
-    let mut listed = context
-        .store
-        .snapshot(&context.viewer)
-        .and_then(|seen| seen.schedules())
-        .map_err(public)?;
+    let mut listed = context.seen()?.schedules()?;
     listed.retain(|schedule| is_visible(schedule, context));
     let is_foreign = |schedule: &Schedule| schedule.is_outside || is_untrusted(&schedule.channel);
     if listed.is_empty() {
@@ -281,21 +264,12 @@ fn list(context: &ToolContext<'_>) -> Result<String, String> {
 }
 
 fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-    let id: ScheduleId = required_text(arguments, "schedule_id")?
-        .parse()
-        .map_err(public)?;
-    let schedule = context
-        .store
-        .snapshot(&context.viewer)
-        .and_then(|seen| seen.schedule(id))
-        .map_err(public)?;
+    let id: ScheduleId = required_text(arguments, "schedule_id")?.parse()?;
+    let schedule = context.seen()?.schedule(id)?;
     if !is_visible(&schedule, context) {
         return Err(format!("there is no schedule {id}"));
     }
-    let readers = context
-        .store
-        .delete_schedule(&context.viewer, id)
-        .map_err(public)?;
+    let readers = context.store.delete_schedule(&context.viewer, id)?;
     context.changed(vec![Change::Schedule(id, readers)]);
     Ok(format!("Cancelled {id}."))
 }

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::reading::{Reading, View, address, utc};
 use super::remote::{Answer, Remote};
-use crate::tools::xml;
+use crate::tools::web_fetch::join;
+use crate::tools::xml::{self, list};
 use base::language::Said;
 
 /// What is asked of a place.
@@ -46,7 +47,7 @@ pub(super) fn discover(
     let mut first = ask(remote, url, "0")?;
     if !matches!(first.0.status, 207 | 401 | 403) {
         // RFC 6764, section 5.
-        let well_known = ask(remote, &Remote::join(url, "/.well-known/caldav"), "0")?;
+        let well_known = ask(remote, &join(url, "/.well-known/caldav"), "0")?;
         if well_known.0.status == 207 {
             first = well_known;
         }
@@ -62,7 +63,7 @@ pub(super) fn discover(
     };
     let principal = href(&place.properties, "current-user-principal");
     let principal = match principal {
-        Some(principal) => ask(remote, &Remote::join(&place.url, &principal), "0")?
+        Some(principal) => ask(remote, &join(&place.url, &principal), "0")?
             .1
             .into_iter()
             .next(),
@@ -76,12 +77,8 @@ pub(super) fn discover(
         return Ok(Some(collection(&place, addresses)));
     }
     let mut homes = principal.iter().chain([&place]);
-    let home = homes.find_map(|one| {
-        Some(Remote::join(
-            &one.url,
-            &href(&one.properties, "calendar-home-set")?,
-        ))
-    });
+    let home =
+        homes.find_map(|one| Some(join(&one.url, &href(&one.properties, "calendar-home-set")?)));
     let home = home.unwrap_or_else(|| place.url.clone());
     let (answer, places) = ask(remote, &home, "1")?;
     if answer.status != 207 {
@@ -174,10 +171,10 @@ fn places(answer: &Answer) -> Result<Vec<Place>, Said> {
     let text = String::from_utf8_lossy(&answer.body);
     let document = xml::data(&text).ok_or_else(|| Said::of("calendar.no_xml", &[]))?;
     let responses = &document["multistatus"]["response"];
-    let places = each(responses).filter_map(|response| {
+    let places = list(responses).iter().filter_map(|response| {
         let href = response["href"].as_str()?;
         let mut properties = Map::new();
-        for one in each(&response["propstat"]) {
+        for one in list(&response["propstat"]) {
             let is_found = one["status"]
                 .as_str()
                 .is_some_and(|status| status.contains(" 200"));
@@ -185,30 +182,20 @@ fn places(answer: &Answer) -> Result<Vec<Place>, Said> {
                 properties.extend(found.clone());
             }
         }
-        let url = Remote::join(&answer.url, href);
+        let url = join(&answer.url, href);
         Some(Place { url, properties })
     });
     Ok(places.collect())
 }
 
-/// What is one or more.
-fn each(value: &Value) -> impl Iterator<Item = &Value> {
-    match value {
-        Value::Array(all) => all.as_slice(),
-        Value::Null => &[],
-        one => std::slice::from_ref(one),
-    }
-    .iter()
-}
-
 fn href(properties: &Map<String, Value>, name: &str) -> Option<String> {
-    let first = each(&properties.get(name)?["href"]).next()?;
+    let first = list(&properties.get(name)?["href"]).first()?;
     first.as_str().map(str::to_owned)
 }
 
 fn addresses(properties: &Map<String, Value>) -> Vec<String> {
     let set = properties.get("calendar-user-address-set");
-    let all = set.into_iter().flat_map(|set| each(&set["href"]));
+    let all = set.into_iter().flat_map(|set| list(&set["href"]));
     all.filter_map(|one| one.as_str().map(address)).collect()
 }
 
@@ -220,7 +207,10 @@ fn is_calendar(properties: &Map<String, Value>) -> bool {
         .get("supported-calendar-component-set")
         .map(|set| &set["comp"]);
     let has_events = parts.is_none_or(|parts| {
-        parts.is_null() || each(parts).any(|part| part["@name"].as_str() == Some("VEVENT"))
+        parts.is_null()
+            || list(parts)
+                .iter()
+                .any(|part| part["@name"].as_str() == Some("VEVENT"))
     });
     is_collection && has_events
 }
@@ -251,7 +241,7 @@ fn collection(place: &Place, addresses: Vec<String>) -> Collection {
                 last.unwrap_or_default().to_owned()
             }),
         version: property("getctag").or_else(|| property("sync-token")),
-        can_write: rights.is_none_or(|rights| each(rights).any(may)),
+        can_write: rights.is_none_or(|rights| list(rights).iter().any(may)),
         addresses,
     }
 }

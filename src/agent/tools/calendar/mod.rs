@@ -36,7 +36,7 @@ pub use remote::Reach;
 use remote::Remote;
 use store::{CalendarReading, CalendarSource};
 pub use tool::when;
-pub(super) use tool::{EditEvents, FindEvents};
+pub(super) use tool::{edit_events, find_events};
 
 /// The property of an event that was written while text from outside was at hand.
 const OUTSIDE_MARK: &str = "X-HEARTH-OUTSIDE";

@@ -1,10 +1,11 @@
 //! From the text of a calendar to the times of its events around the present.
 
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
+use jiff::fmt::temporal::SpanParser;
 
 use super::OUTSIDE_MARK;
 use super::component::{Component, Property, basic, components, text};
@@ -55,33 +56,13 @@ pub(super) struct Reading {
     from: Timestamp,
     until: Timestamp,
     steps: u32,
-    /// The one farthest from the present on top.
-    times: BinaryHeap<Farthest>,
+    /// By how far each is from the present, and a number of its own.
+    times: BTreeMap<(u64, usize), EventTime>,
+    /// How many were taken so far.
+    taken: usize,
     has_too_many: bool,
     /// Rules that are not known.
     unknown: Vec<String>,
-}
-
-struct Farthest(u64, EventTime);
-
-impl PartialEq for Farthest {
-    fn eq(&self, other: &Farthest) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl Eq for Farthest {}
-
-impl PartialOrd for Farthest {
-    fn partial_cmp(&self, other: &Farthest) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Farthest {
-    fn cmp(&self, other: &Farthest) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
 }
 
 /// When an event is, as a property says it.
@@ -107,7 +88,7 @@ impl Moment {
         let zone = match (value.strip_suffix(['Z', 'z']), property.parameter("TZID")) {
             (Some(_), _) => Zone::utc(),
             (None, Some(name)) => zones.named(name),
-            (None, None) => zones.household().clone(),
+            (None, None) => zones.household.clone(),
         };
         let local = local(value.trim_end_matches(['Z', 'z']))?;
         let at = zone.instant_in_calendar(local)?;
@@ -157,7 +138,8 @@ impl Reading {
             from,
             until,
             steps: STEPS,
-            times: BinaryHeap::new(),
+            times: BTreeMap::new(),
+            taken: 0,
             has_too_many: false,
             unknown: Vec::new(),
         }
@@ -198,7 +180,7 @@ impl Reading {
             let fields = [("rule", rule.as_str()), ("count", &count)];
             problems.push(Said::of("calendar.unknown_rules", &fields));
         }
-        let mut times: Vec<EventTime> = self.times.into_iter().map(|one| one.1).collect();
+        let mut times: Vec<EventTime> = self.times.into_values().collect();
         times.sort_by(|one, other| {
             (one.starts_at, &one.uid, &one.occurrence).cmp(&(
                 other.starts_at,
@@ -206,7 +188,7 @@ impl Reading {
                 &other.occurrence,
             ))
         });
-        // Two of one name: the server means the latter.
+        // The store knows a time by its event and the occurrence.
         let mut seen = HashSet::new();
         times.retain(|one| seen.insert((one.uid.clone(), one.occurrence.clone())));
         let problem = problems.into_iter().reduce(|said, other| {
@@ -378,26 +360,22 @@ impl Reading {
         // Not even made where it would be dropped again.
         if self.times.len() == MOST_TIMES {
             self.has_too_many = true;
-            if self
-                .times
-                .peek()
-                .is_some_and(|farthest| farthest.0 <= distance)
-            {
+            let farthest = self.times.last_key_value().map(|(key, _)| key.0);
+            if farthest <= Some(distance) {
                 return;
             }
-            self.times.pop();
+            self.times.pop_last();
         }
-        self.times.push(Farthest(
-            distance,
-            EventTime {
-                occurrence,
-                starts_at,
-                ends_at,
-                first_day,
-                last_day,
-                ..described.clone()
-            },
-        ));
+        self.taken += 1;
+        let time = EventTime {
+            occurrence,
+            starts_at,
+            ends_at,
+            first_day,
+            last_day,
+            ..described.clone()
+        };
+        self.times.insert((distance, self.taken), time);
     }
 }
 
@@ -453,35 +431,11 @@ fn length(event: &Component, start: &Moment, zones: &mut Zones) -> Length {
 
 /// A duration (section 3.3.6) in milliseconds: `P1DT2H`.
 fn duration(text: &str) -> Option<i64> {
-    let (days, time) = match text
-        .trim()
-        .trim_start_matches('+')
-        .strip_prefix('P')?
-        .split_once('T')
-    {
-        Some((days, time)) => (days.to_owned(), time.to_owned()),
-        None => (
-            text.trim_start_matches('+').strip_prefix('P')?.to_owned(),
-            String::new(),
-        ),
-    };
-    let mut seconds: i64 = 0;
-    for (part, units) in [
-        (days, [('W', 604_800), ('D', 86_400), ('\0', 0)]),
-        (time, [('H', 3_600), ('M', 60), ('S', 1)]),
-    ] {
-        let mut number: i64 = 0;
-        for letter in part.chars() {
-            match letter.to_digit(10) {
-                Some(digit) => number = number.checked_mul(10)?.checked_add(digit.into())?,
-                None => {
-                    let (_, unit) = units.iter().find(|(name, _)| *name == letter)?;
-                    seconds = seconds.checked_add(number.checked_mul(*unit)?)?;
-                    number = 0;
-                }
-            }
-        }
-    }
+    let span = SpanParser::new().parse_span(text.trim()).ok()?;
+    let days = 7 * i64::from(span.get_weeks()) + i64::from(span.get_days());
+    let hours = 24 * days + i64::from(span.get_hours());
+    let minutes = hours.checked_mul(60)?.checked_add(span.get_minutes())?;
+    let seconds = minutes.checked_mul(60)?.checked_add(span.get_seconds())?;
     seconds.checked_mul(1_000)
 }
 

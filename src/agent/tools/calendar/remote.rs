@@ -98,11 +98,6 @@ impl<'a> Remote<'a> {
         })
     }
 
-    /// Where a reference from `base` leads.
-    pub fn join(base: &str, reference: &str) -> String {
-        join(base, reference)
-    }
-
     /// Sends a request, and follows its redirects. The password goes to the server alone that
     /// the address names, and to those beside it where that one refers to them: not where a
     /// redirect leads.

@@ -14,19 +14,19 @@ use super::reading::{Reading, View};
 use super::remote::{Answer, Remote};
 use super::{Reach, open, words};
 use crate::tools::definition::{
-    Arguments, Change as Changed, Definition, RunLimit, Tool, ToolContext, required_text, text,
+    Arguments, Change as Changed, Definition, RunLimit, ToolContext, required_text, text,
 };
-use crate::tools::wording::Intent;
+use crate::tools::function::FunctionTool;
+use crate::tools::wording::{Intent, Judge};
 use base::calendar::{Recurrence, Zone, spoken_stamp, weekday};
 use base::clock::Timestamp;
-use base::error::Error;
 use base::ids::{CalendarId, EventId, UserId};
-use base::language::{Said, Words};
+use base::language::Said;
 use base::people::folded;
 use base::sealed::SealingKey;
 use base::secret::{hex, random_bytes};
 use net::tls::Trust;
-use store::{Calendar, CalendarEvent, CalendarSource, Snapshot, Store, Viewer};
+use store::{Calendar, CalendarEvent, CalendarSource, Snapshot};
 
 /// How far ahead events are found where nothing else is said.
 const AHEAD: Duration = Duration::from_secs(14 * 86_400);
@@ -38,203 +38,171 @@ const SECONDS: u64 = 45;
 const TEXT_CHARACTERS: usize = 200;
 
 /// Finds events.
-pub(in crate::tools) struct FindEvents(Definition);
+pub(in crate::tools) fn find_events() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "find_events",
+            "Events of the calendars, the next 14 days where nothing else is said.",
+            json!({
+                "query": {"type": "string"},
+                "from": {"type": "string", "description": "2026-11-27, 2026-11-27T18:30, tomorrow"},
+                "until": {"type": "string"},
+            }),
+            &[],
+        )
+        .for_readers()
+        .read_only(),
+        intent: |_, judge| judge.intent("action.calendar.find", &[]),
+        run: run_find,
+    }
+}
 
 /// Adds, changes and deletes them.
-pub(in crate::tools) struct EditEvents(Definition);
-
-impl FindEvents {
-    pub fn new() -> FindEvents {
-        FindEvents(
-            Definition::builtin(
-                "find_events",
-                "Events of the calendars, the next 14 days where nothing else is said.",
-                json!({
-                    "query": {"type": "string"},
-                    "from": {"type": "string", "description": "2026-11-27, 2026-11-27T18:30, tomorrow"},
-                    "until": {"type": "string"},
-                }),
-                &[],
-            )
-            .for_readers()
-            .read_only(),
+pub(in crate::tools) fn edit_events() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "edit_events",
+            "Change calendars. add: title, start; a date alone takes the whole day. change, \
+             delete: event_id of find_events; of one that recurs that time alone, or all of it \
+             with series.",
+            json!({
+                "action": {"type": "string", "enum": ["add", "change", "delete"]},
+                "event_id": {"type": "string"},
+                "title": {"type": "string"},
+                "start": {"type": "string", "description": "Local: 2026-11-27T18:30, 2026-11-27"},
+                "end": {"type": "string"},
+                "location": {"type": "string"},
+                "repeat": {"type": "string", "description": "FREQ=WEEKLY;BYDAY=MO"},
+                "calendar": {"type": "string", "description": "Its name"},
+                "series": {"type": "boolean"},
+            }),
+            &["action"],
         )
+        .for_readers(),
+        intent: edit_intent,
+        run: run_edit,
     }
 }
 
-impl EditEvents {
-    pub fn new() -> EditEvents {
-        EditEvents(
-            Definition::builtin(
-                "edit_events",
-                "Change calendars. add: title, start; a date alone takes the whole day. change, \
-                 delete: event_id of find_events; of one that recurs that time alone, or all of \
-                 it with series.",
-                json!({
-                    "action": {"type": "string", "enum": ["add", "change", "delete"]},
-                    "event_id": {"type": "string"},
-                    "title": {"type": "string"},
-                    "start": {"type": "string", "description": "Local: 2026-11-27T18:30, 2026-11-27"},
-                    "end": {"type": "string"},
-                    "location": {"type": "string"},
-                    "repeat": {"type": "string", "description": "FREQ=WEEKLY;BYDAY=MO"},
-                    "calendar": {"type": "string", "description": "Its name"},
-                    "series": {"type": "boolean"},
-                }),
-                &["action"],
-            )
-            .for_readers(),
-        )
-    }
-}
-
-fn public(error: Error) -> String {
-    error.message().to_owned()
-}
-
-impl Tool for FindEvents {
-    fn definition(&self) -> &Definition {
-        &self.0
-    }
-
-    fn intent(&self, words: Words, _: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
-        Some(words.word("action.calendar.find").into())
-    }
-
-    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        let zone = context.config.zone();
-        let now = context.clock.now();
-        let point = |name: &str| {
-            text(arguments, name)
-                .map(|text| Point::read(text, &zone, now))
-                .transpose()
-        };
-        let query = text(arguments, "query").map(folded);
-        let from = point("from")?.map_or(Some(now), |point| point.begin(&zone));
-        let from = from.ok_or("\"from\" is beyond the calendar")?;
-        let until = match point("until")? {
-            Some(point) => point.end(&zone).ok_or("\"until\" is beyond the calendar")?,
-            // What is looked for may be far away.
-            None if query.is_some() => from.plus(53 * AHEAD),
-            None => from.plus(AHEAD),
-        };
-        let seen = context.store.snapshot(&context.viewer).map_err(public)?;
-        let calendars = seen.calendars().map_err(public)?;
-        let mut events = seen.next_events(from, until).map_err(public)?;
-        let called = seen.display_names().map_err(public)?;
-        drop(seen);
-        if let Some(query) = &query {
-            let has = |text: &str| folded(text).contains(query.as_str());
-            events.retain(|event| {
-                let time = &event.time;
-                [&time.title, &time.location, &time.description]
-                    .into_iter()
-                    .any(|text| has(text))
-            });
-        }
-        let shown = &events[..events.len().min(MOST_SHOWN)];
-        let is_outside = |event: &CalendarEvent| {
-            event.time.is_outside || Some(event.owner_id) != context.user_id
-        };
-        let mut lines: Vec<String> = shown.iter().map(|event| line(event, &zone)).collect();
-        if events.is_empty() {
-            lines.push("There are no such events.".to_owned());
-        } else {
-            context.shows_kept(shown.iter().any(is_outside));
-        }
-        if events.len() > shown.len() {
-            lines.push(format!(
-                "[{} more: ask for a shorter time]",
-                events.len() - shown.len()
-            ));
-        }
-        // What others call theirs is shown where it matters.
-        let has_event = |one: &Calendar| shown.iter().any(|event| event.calendar_id == one.id);
-        let named = calendars
-            .iter()
-            .filter(|one| Some(one.owner_id) == context.user_id || has_event(one));
-        lines.extend(named.map(|one| words::calendar(one, &called)));
-        Ok(lines.join("\n"))
-    }
-}
-
-impl Tool for EditEvents {
-    fn definition(&self) -> &Definition {
-        &self.0
-    }
-
-    fn intent(
-        &self,
-        words: Words,
-        arguments: &Arguments,
-        store: &Store,
-        viewer: &Viewer,
-    ) -> Option<Intent> {
-        let seen = store.snapshot(viewer).ok()?;
-        let called = seen.display_names().ok()?;
-        let argument = |name| text(arguments, name);
-        let time = |name| argument(name).map(|text| spoken_stamp(text, words));
-        let when = match (time("start"), time("end")) {
-            (Some(start), Some(end)) => Some(format!("{start} – {end}")),
-            (start, end) => start.or(end),
-        };
-        let repeats = argument("repeat").map(|rule| {
-            let first = argument("start").and_then(|start| start.parse().ok());
-            let known = Recurrence::parse(rule.trim_start_matches("RRULE:"));
-            let said = known.ok().and_then(|rule| rule.say(first, words));
-            said.unwrap_or_else(|| rule.to_owned())
+fn run_find(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let zone = context.config.zone();
+    let now = context.clock.now();
+    let point = |name: &str| {
+        text(arguments, name)
+            .map(|text| Point::read(text, &zone, now))
+            .transpose()
+    };
+    let query = text(arguments, "query").map(folded);
+    let from = point("from")?.map_or(Some(now), |point| point.begin(&zone));
+    let from = from.ok_or("\"from\" is beyond the calendar")?;
+    let until = match point("until")? {
+        Some(point) => point.end(&zone).ok_or("\"until\" is beyond the calendar")?,
+        // What is looked for may be far away.
+        None if query.is_some() => from.plus(53 * AHEAD),
+        None => from.plus(AHEAD),
+    };
+    let seen = context.seen()?;
+    let calendars = seen.calendars()?;
+    let mut events = seen.next_events(from, until)?;
+    let called = seen.display_names()?;
+    drop(seen);
+    if let Some(query) = &query {
+        let has = |text: &str| folded(text).contains(query.as_str());
+        events.retain(|event| {
+            let time = &event.time;
+            [&time.title, &time.location, &time.description]
+                .into_iter()
+                .any(|text| has(text))
         });
-        let owned = |name| argument(name).map(str::to_owned);
-        let what = [owned("title"), when, owned("location"), repeats];
-        let what: Vec<String> = what.into_iter().flatten().collect();
-        let what = what.join(", ");
-        if argument("action")? == "add" {
-            let calendar = chosen(&seen, argument("calendar"), viewer.asker()).ok()?;
-            let calendar = words::seen(words, &calendar, &called);
-            let fields = [("calendar", calendar.as_str()), ("event", &what)];
-            return Some(words.say("action.calendar.add", &fields).into());
-        }
-        let event = seen.event(argument("event_id")?.parse().ok()?).ok()?;
-        let calendar = seen.calendar(event.calendar_id).ok()?;
-        let zone = Zone::of_household(event.zone.as_deref());
-        let is_series = arguments.get("series").is_some_and(|all| *all == true);
-        let is_all = is_series && !event.time.occurrence.is_empty();
-        let begins = match &event.time.first_day {
-            Some(day) => spoken_stamp(day, words),
-            None => spoken_stamp(&zone.minute(event.time.starts_at), words),
-        };
-        let event = format!("{} ({begins})", event.time.title);
-        let key = match (argument("action")?, is_all) {
-            ("delete", false) => "action.calendar.delete",
-            ("delete", true) => "action.calendar.delete_all",
-            (_, false) => "action.calendar.change",
-            (_, true) => "action.calendar.change_all",
-        };
+    }
+    let shown = &events[..events.len().min(MOST_SHOWN)];
+    let is_outside =
+        |event: &CalendarEvent| event.time.is_outside || Some(event.owner_id) != context.user_id;
+    let mut lines: Vec<String> = shown.iter().map(|event| line(event, &zone)).collect();
+    if events.is_empty() {
+        lines.push("There are no such events.".to_owned());
+    } else {
+        context.shows_kept(shown.iter().any(is_outside));
+    }
+    if events.len() > shown.len() {
+        lines.push(format!(
+            "[{} more: ask for a shorter time]",
+            events.len() - shown.len()
+        ));
+    }
+    // What others call theirs is shown where it matters.
+    let has_event = |one: &Calendar| shown.iter().any(|event| event.calendar_id == one.id);
+    let named = calendars
+        .iter()
+        .filter(|one| Some(one.owner_id) == context.user_id || has_event(one));
+    lines.extend(named.map(|one| words::calendar(one, &called)));
+    Ok(lines.join("\n"))
+}
+fn edit_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    let seen = judge.store.snapshot(judge.viewer).ok()?;
+    let called = seen.display_names().ok()?;
+    let argument = |name| text(arguments, name);
+    let words = judge.words;
+    let time = |name| argument(name).map(|text| spoken_stamp(text, words));
+    let when = match (time("start"), time("end")) {
+        (Some(start), Some(end)) => Some(format!("{start} – {end}")),
+        (start, end) => start.or(end),
+    };
+    let repeats = argument("repeat").map(|rule| {
+        let first = argument("start").and_then(|start| start.parse().ok());
+        let known = Recurrence::parse(rule.trim_start_matches("RRULE:"));
+        let said = known.ok().and_then(|rule| rule.say(first, words));
+        said.unwrap_or_else(|| rule.to_owned())
+    });
+    let owned = |name| argument(name).map(str::to_owned);
+    let what = [owned("title"), when, owned("location"), repeats];
+    let what: Vec<String> = what.into_iter().flatten().collect();
+    let what = what.join(", ");
+    if argument("action")? == "add" {
+        let calendar = chosen(&seen, argument("calendar"), judge.viewer.asker()).ok()?;
         let calendar = words::seen(words, &calendar, &called);
-        let fields = [
-            ("calendar", calendar.as_str()),
-            ("event", &event),
-            ("change", &what),
-        ];
-        Some(words.say(key, &fields).into())
+        let fields = [("calendar", calendar.as_str()), ("event", &what)];
+        return judge.intent("action.calendar.add", &fields);
     }
-
-    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        let zone = context.config.zone();
-        let edit = Editing {
-            arguments,
-            context,
-            now: context.clock.now(),
-            zone: &zone,
-        };
-        match text(arguments, "action") {
-            Some("add") => edit.add(),
-            Some(action @ ("change" | "delete")) => edit.change(action == "delete"),
-            _ => Err("the argument \"action\" must be add, change or delete".to_owned()),
-        }
-    }
+    let event = seen.event(argument("event_id")?.parse().ok()?).ok()?;
+    let calendar = seen.calendar(event.calendar_id).ok()?;
+    let zone = Zone::of_household(event.zone.as_deref());
+    let is_series = arguments.get("series").is_some_and(|all| *all == true);
+    let is_all = is_series && !event.time.occurrence.is_empty();
+    let begins = match &event.time.first_day {
+        Some(day) => spoken_stamp(day, words),
+        None => spoken_stamp(&zone.minute(event.time.starts_at), words),
+    };
+    let event = format!("{} ({begins})", event.time.title);
+    let key = match (argument("action")?, is_all) {
+        ("delete", false) => "action.calendar.delete",
+        ("delete", true) => "action.calendar.delete_all",
+        (_, false) => "action.calendar.change",
+        (_, true) => "action.calendar.change_all",
+    };
+    let calendar = words::seen(words, &calendar, &called);
+    let fields = [
+        ("calendar", calendar.as_str()),
+        ("event", &event),
+        ("change", &what),
+    ];
+    judge.intent(key, &fields)
 }
 
+fn run_edit(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let zone = context.config.zone();
+    let editing = Editing {
+        arguments,
+        context,
+        now: context.clock.now(),
+        zone: &zone,
+    };
+    match text(arguments, "action") {
+        Some("add") => editing.add(),
+        Some(action @ ("change" | "delete")) => editing.change(action == "delete"),
+        _ => Err("the argument \"action\" must be add, change or delete".to_owned()),
+    }
+}
 /// One call of the tool.
 struct Editing<'a, 'b> {
     arguments: &'a Arguments,
@@ -323,9 +291,9 @@ impl Editing<'_, '_> {
         }
         let change = self.wanted(None)?;
         let context = self.context;
-        let seen = context.store.snapshot(&context.viewer).map_err(public)?;
+        let seen = context.seen()?;
         let calendar = chosen(&seen, text(self.arguments, "calendar"), context.user_id)?;
-        let source = seen.calendar_source(calendar.id).map_err(public)?;
+        let source = seen.calendar_source(calendar.id)?;
         drop(seen);
         check_writable(&calendar)?;
         let uid = format!("{}@hearth", hex(&random_bytes::<16>()));
@@ -348,14 +316,12 @@ impl Editing<'_, '_> {
     }
 
     fn change(&self, is_deleted: bool) -> Result<String, String> {
-        let id: EventId = required_text(self.arguments, "event_id")?
-            .parse()
-            .map_err(public)?;
+        let id: EventId = required_text(self.arguments, "event_id")?.parse()?;
         let context = self.context;
-        let seen = context.store.snapshot(&context.viewer).map_err(public)?;
-        let event = seen.event(id).map_err(public)?;
-        let calendar = seen.calendar(event.calendar_id).map_err(public)?;
-        let source = seen.calendar_source(event.calendar_id).map_err(public)?;
+        let seen = context.seen()?;
+        let event = seen.event(id)?;
+        let calendar = seen.calendar(event.calendar_id)?;
+        let source = seen.calendar_source(event.calendar_id)?;
         drop(seen);
         check_writable(&calendar)?;
         let time = &event.time;
@@ -486,11 +452,7 @@ impl Editing<'_, '_> {
             reading.add(document.write().as_bytes(), Some(place));
         }
         let (times, _) = reading.finish();
-        let readers = self
-            .context
-            .store
-            .event_changed(source.id, uid, times)
-            .map_err(public)?;
+        let readers = self.context.store.event_changed(source.id, uid, times)?;
         let changed = readers.map(|readers| Changed::Calendar(source.id, readers));
         self.context.changed(changed.into_iter().collect());
         Ok(())
@@ -498,14 +460,11 @@ impl Editing<'_, '_> {
 
     /// The next times of an event, as they are found now.
     fn shown(&self, calendar: CalendarId, uid: &str) -> Result<String, String> {
-        let seen = self
+        let until = self.now.plus(60 * AHEAD);
+        let events = self
             .context
-            .store
-            .snapshot(&self.context.viewer)
-            .map_err(public)?;
-        let events = seen
-            .next_events(Timestamp::from_millis(0), self.now.plus(60 * AHEAD))
-            .map_err(public)?;
+            .seen()?
+            .next_events(Timestamp::from_millis(0), until)?;
         let own = |event: &&CalendarEvent| event.calendar_id == calendar && event.time.uid == uid;
         let lines: Vec<String> = events
             .iter()
@@ -540,7 +499,7 @@ fn chosen(
     name: Option<&str>,
     asker: Option<UserId>,
 ) -> Result<Calendar, String> {
-    let all = seen.calendars().map_err(public)?;
+    let all = seen.calendars()?;
     let is_own = |one: &&Calendar| Some(one.owner_id) == asker;
     let wanted = name.map(folded);
     let named = |one: &&Calendar| {

@@ -16,7 +16,7 @@ const ZONES: usize = 500;
 /// The zones of one document.
 pub(super) struct Zones {
     /// Of times without a zone.
-    household: Zone,
+    pub household: Zone,
     now: Timestamp,
     defined: HashMap<String, Component>,
     found: HashMap<String, Zone>,
@@ -30,10 +30,6 @@ impl Zones {
             defined: HashMap::new(),
             found: HashMap::new(),
         }
-    }
-
-    pub fn household(&self) -> &Zone {
-        &self.household
     }
 
     /// Takes what a document says of a zone.

@@ -12,13 +12,11 @@ use serde_json::{Value, json};
 use super::attached::ConversationFiles;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, text_of};
-use super::wording::Intent;
+use super::wording::{Intent, Judge};
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, ResultId};
-use base::language::Words;
 use base::measure::byte_count;
 use base::sync::lock;
-use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
 pub use workspace::settle;
 
@@ -100,7 +98,7 @@ impl Tool for FileTool {
         &self.definition
     }
 
-    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
         let path = text(arguments, "path");
         let key = match (self.action, path) {
             (Action::List, Some(_)) => "action.list_files.in",
@@ -115,7 +113,7 @@ impl Tool for FileTool {
             },
         };
         Some(Intent {
-            action: words.say(key, &[("path", path.unwrap_or_default())]),
+            action: judge.words.say(key, &[("path", path.unwrap_or_default())]),
             left_out: match self.action {
                 Action::Write => &["content", "replaces"],
                 Action::List | Action::Read => &[],
@@ -223,8 +221,7 @@ fn read_kept(
     context: &ToolContext<'_>,
 ) -> Result<String, String> {
     let conversation = context.conversation()?;
-    let seen = context.store.snapshot(&context.viewer);
-    let kept = seen.and_then(|seen| seen.kept_result(conversation, id));
+    let kept = context.seen()?.kept_result(conversation, id);
     let (text, is_outside) = kept.map_err(|_| {
         format!("the result {id} is not kept here any more: run the tool again that gave it")
     })?;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::tools::testing::Household;
+use store::Viewer;
 
 #[test]
 fn a_file_is_written_listed_and_read() {
@@ -195,10 +196,8 @@ fn a_person_is_told_which_file() {
             .find(|known| known.spec().name == tool)
             .unwrap();
         let found = tool.intent(
-            Words::ENGLISH,
             arguments.as_object().unwrap(),
-            household.store(),
-            &Viewer::server(),
+            &household.judge(&Viewer::server()),
         );
         assert_eq!(found.unwrap().action, intent);
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::tools::output::shorten;
 use crate::tools::readable::Page;
-use crate::tools::xml;
+use crate::tools::xml::{self, list};
 
 /// Most entries, and most characters of the text of one.
 const MAX_ENTRIES: usize = 200;
@@ -59,14 +59,6 @@ pub(super) fn page(text: &str) -> Option<Page> {
     }
     page.text = parts.join("\n\n");
     Some(page)
-}
-
-fn list(value: &Value) -> &[Value] {
-    match value {
-        Value::Null => &[],
-        Value::Array(items) => items,
-        one => std::slice::from_ref(one),
-    }
 }
 
 /// The text of the first of these members that has any.

@@ -17,18 +17,16 @@ use super::known_address::{Address, host_of};
 use super::output::shorten;
 use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, text_of_pdf};
 use super::readable;
-use super::wording::Intent;
+use super::wording::{Intent, Judge};
 use address::check;
 pub(super) use address::join;
 use base::address::AddressScope;
-use base::language::Words;
 use base::measure::byte_count;
 use config::{self, Config, Reachable};
 use net::http_client::{
     AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient, is_own_network,
 };
 use net::tls::Trust;
-use store::{Store, Viewer};
 
 const NAME: &str = "web_fetch";
 /// Most redirects that are followed.
@@ -270,11 +268,11 @@ impl Tool for WebFetch {
         &self.definition
     }
 
-    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
         let url = arguments.get("url")?.as_str()?;
         let checked = check(url).ok();
         let url = checked.as_deref().unwrap_or(url);
-        Some(words.say("action.web_fetch", &[("url", url)]).into())
+        judge.intent("action.web_fetch", &[("url", url)])
     }
 
     fn asked_address(&self, arguments: &Arguments, config: &Config) -> Option<Address> {

@@ -9,6 +9,7 @@ use super::*;
 use base::testing::{rows, skipped};
 use config::AddressPatterns;
 use net::http_client::test_server::{Act, TestServer, whole};
+use store::Viewer;
 
 fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
     let settings = config::WebFetch {
@@ -292,10 +293,8 @@ fn a_person_is_told_the_address() {
         let arguments = json!({"url": url});
         assert_eq!(
             tool.intent(
-                Words::ENGLISH,
                 arguments.as_object().unwrap(),
-                household.store(),
-                &Viewer::server(),
+                &household.judge(&Viewer::server())
             )
             .unwrap()
             .action,

@@ -17,7 +17,7 @@ impl Tool for Switch {
         &self.definition
     }
 
-    fn intent(&self, _: Words, _: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+    fn intent(&self, _: &Arguments, _: &Judge<'_>) -> Option<Intent> {
         self.intent.clone().map(Intent::from)
     }
 
@@ -46,15 +46,8 @@ fn wording(source: Source, intent: Option<String>, arguments: &Value) -> Wording
         intent,
     };
     let household = Household::new();
-    let (store, viewer) = (household.store(), Viewer::server());
-    Wording::of(
-        Words::ENGLISH,
-        &name,
-        Some(&switch),
-        arguments,
-        store,
-        &viewer,
-    )
+    let viewer = Viewer::server();
+    Wording::of(&name, Some(&switch), arguments, &household.judge(&viewer))
 }
 
 /// The details on one line.

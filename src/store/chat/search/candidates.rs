@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use super::query::Query;
 use super::{MOST_READ, Search};
 use crate::engine::failure::Outcome;
-use crate::engine::query::{exists, row, rows, value};
+use crate::engine::query::Statements;
 use crate::sight::viewer::{BELONGS, Seen, Sight};
 use base::clock::Timestamp;
 use base::ids::{ConversationId, first_at};
@@ -33,7 +33,7 @@ impl<'a> Search<'a> {
     ) -> Outcome<Search<'a>> {
         let count = |expression: String, most: usize| -> Outcome<usize> {
             let parameters = params![expression, most as i64];
-            let count: Option<i64> = value(connection, COUNT, parameters)?;
+            let count: Option<i64> = connection.value(COUNT, parameters)?;
             Ok(count.unwrap_or_default() as usize)
         };
         let mut counted = Vec::new();
@@ -49,7 +49,7 @@ impl<'a> Search<'a> {
                 && place == last
                 && !asked.is_hint
                 && asked.word.chars().nth(1).is_some()
-                && !exists(connection, IN_TITLES, params![asked.expression()])?
+                && !connection.exists(IN_TITLES, params![asked.expression()])?
             {
                 asked.widen();
                 messages = count(asked.expression(), most)?;
@@ -124,7 +124,10 @@ impl<'a> Search<'a> {
                 .collect();
             for place in common {
                 let both = format!("({}) AND {}", any.join(" OR "), expression(self, place));
-                for id in rows(self.connection, MATCHES, params![both], |row| row.get(0))? {
+                for id in self
+                    .connection
+                    .rows(MATCHES, params![both], |row| row.get(0))?
+                {
                     if let Some(candidate) = found.get_mut(&id) {
                         candidate.has |= 1 << place;
                     }
@@ -137,7 +140,8 @@ impl<'a> Search<'a> {
             let place = |millis| first_at(Timestamp::from_millis(millis));
             let parameters = params![place(from), place(until), MOST_READ as i64];
             let of_days: Vec<(i64, ConversationId)> =
-                rows(self.connection, OF_TIME, parameters, |row| row.try_into())?;
+                self.connection
+                    .rows(OF_TIME, parameters, |row| row.try_into())?;
             for (id, conversation) in of_days {
                 if self.sees(conversation)? {
                     take(&mut found, id, conversation, 0);
@@ -152,7 +156,7 @@ impl<'a> Search<'a> {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
                 let seen = |row: &Row<'_>| self.sight.sees_row(row);
-                let seen = row(self.connection, BELONGS, params![conversation], seen)?;
+                let seen = self.connection.row(BELONGS, params![conversation], seen)?;
                 *unknown.insert(seen.unwrap_or_default())
             }
         })
@@ -226,7 +230,7 @@ fn seen_spans(connection: &Connection, sight: &Sight) -> Outcome<Vec<(i64, i64)>
     let mut spans = Vec::new();
     for audience in audiences {
         let parameters = params![audience, MOST_SPANS as i64 + 1];
-        let found: Vec<(i64, i64)> = rows(connection, SPANS, parameters, |row| row.try_into())?;
+        let found: Vec<(i64, i64)> = connection.rows(SPANS, parameters, |row| row.try_into())?;
         spans.extend(found);
         if spans.len() > MOST_SPANS {
             return Ok(vec![EVERYWHERE]);

@@ -13,7 +13,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
-use crate::engine::query::{each_row, exists, value};
+use crate::engine::query::Statements;
 use crate::home::recall::lexicon::Lexicon;
 use crate::home::recall::terms::{Kind, each_term, fold};
 use base::error::Result;
@@ -35,7 +35,7 @@ pub(crate) fn add(write: &Write<'_>, id: MessageId, text: &str) -> Outcome<()> {
 /// Adds the title that a conversation has now.
 pub(crate) fn add_title(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
     let sql = "SELECT title FROM conversations WHERE id = ?1";
-    let title: Option<String> = value(write.connection, sql, params![id])?;
+    let title: Option<String> = write.value(sql, params![id])?;
     write.run(ADD_TITLE, params![id, terms_of(&title.unwrap_or_default())])
 }
 
@@ -186,7 +186,7 @@ fn unfinished(connection: &Connection, part: &Part) -> Outcome<Option<i64>> {
     let Some(at) = meta::get(connection, part.key)? else {
         return Ok(None);
     };
-    let left = part.ends || exists(connection, part.texts, params![at, 1])?;
+    let left = part.ends || connection.exists(part.texts, params![at, 1])?;
     Ok(left.then_some(at))
 }
 
@@ -214,7 +214,7 @@ fn add_some(write: &Write<'_>, parts: &[Part]) -> Outcome<()> {
         let mut texts: Vec<(i64, String)> = Vec::new();
         let mut bytes = 0;
         let batch = params![at, AT_ONCE];
-        each_row(write.connection, part.texts, batch, &mut |row| {
+        write.each_row(part.texts, batch, &mut |row| {
             let text: String = row.get(1)?;
             bytes += text.len();
             texts.push((row.get(0)?, text));

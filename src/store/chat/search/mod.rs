@@ -21,7 +21,7 @@ use rusqlite::{Connection, params};
 use crate::chat::conversations;
 use crate::chat::messages::{Message, PAGE, Page, find_message};
 use crate::engine::failure::Outcome;
-use crate::engine::query::value;
+use crate::engine::query::Statements;
 use crate::home::vector::Vector;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::Sight;
@@ -171,7 +171,9 @@ impl Search<'_> {
             }
             page.messages.push(Hit {
                 conversation_id,
-                title: value(connection, TITLE, params![conversation_id])?.unwrap_or_default(),
+                title: connection
+                    .value(TITLE, params![conversation_id])?
+                    .unwrap_or_default(),
                 score: share(score),
                 message: Some(message),
                 before,
@@ -206,7 +208,9 @@ impl Search<'_> {
                 }
                 page.messages.push(Hit {
                     conversation_id,
-                    title: value(connection, TITLE, params![conversation_id])?.unwrap_or_default(),
+                    title: connection
+                        .value(TITLE, params![conversation_id])?
+                        .unwrap_or_default(),
                     score: 0.0,
                     message: Some(message),
                     before: None,

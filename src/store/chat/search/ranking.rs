@@ -9,7 +9,7 @@ use rusqlite::{Row, params};
 use super::candidates::Candidate;
 use super::{Hit, MOST_READ, Search, dates, index};
 use crate::engine::failure::Outcome;
-use crate::engine::query::row;
+use crate::engine::query::Statements;
 use crate::home::recall::terms::Kind;
 use crate::home::vector::Vector;
 use crate::sight::viewer::select_seen;
@@ -274,7 +274,7 @@ impl Search<'_> {
         id: i64,
         conversation: ConversationId,
     ) -> Outcome<Option<Rc<Said>>> {
-        let found = row(self.connection, sql, params![id, conversation], |row| {
+        let found = self.connection.row(sql, params![id, conversation], |row| {
             let id: i64 = row.get(0)?;
             if let Some(known) = self.said.get(&id) {
                 return Ok(Rc::clone(known));

@@ -6,7 +6,7 @@ use super::Search;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::meta;
-use crate::engine::query::{exists, rows, value};
+use crate::engine::query::Statements;
 use crate::home::vector::{Vector, standing_out};
 use crate::home::vectors::is_of_model;
 use base::error::Result;
@@ -61,7 +61,7 @@ impl Store {
         let model = model.to_owned();
         let waits = self.look(move |connection| {
             Ok(!is_of_model(connection, MODEL_KEY, &model)?
-                || exists(connection, IS_WAITING, params![])?)
+                || connection.exists(IS_WAITING, params![])?)
         });
         Ok(waits?.uncommitted())
     }
@@ -93,7 +93,7 @@ impl Store {
             Ok((message, lines.join("\n")))
         };
         let found =
-            self.look(move |connection| rows(connection, WITHOUT, params![most as i64], passage));
+            self.look(move |connection| connection.rows(WITHOUT, params![most as i64], passage));
         Ok(found?.uncommitted())
     }
 
@@ -132,7 +132,7 @@ impl Store {
             before = self.write(move |write| {
                 let newest = params![newest, AT_ONCE as i64];
                 write.execute(MAKE_PLACES, newest)?;
-                Ok(value(write.connection, OLDEST_OF, newest)?.flatten())
+                Ok(write.value(OLDEST_OF, newest)?.flatten())
             })?;
         }
         let model = model.to_owned();
@@ -142,7 +142,7 @@ impl Store {
     /// Deletes the vectors of all messages but the newest, so many.
     pub(crate) fn purge_message_vectors(&self, most: usize) -> Result<()> {
         let newest =
-            self.look(move |connection| value(connection, NEWEST_TOO_OLD, params![most as i64]));
+            self.look(move |connection| connection.value(NEWEST_TOO_OLD, params![most as i64]));
         let Some(newest): Option<MessageId> = newest?.uncommitted() else {
             return Ok(());
         };

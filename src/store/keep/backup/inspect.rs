@@ -12,6 +12,7 @@ use crate::engine::check::{Progress, ProgressWatcher, run_check};
 use crate::engine::connection::{log_of, set_journal_mode};
 use crate::engine::schema;
 use base::files;
+use base::url::percent_encode;
 
 /// Bytes that are copied per step.
 const CHUNK: usize = 256 * 1024;
@@ -102,15 +103,10 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
         return Connection::open_with_flags(path, flags);
     }
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut uri = String::from("file:");
-    for &byte in absolute.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri.push_str("?immutable=1");
+    let path = percent_encode(absolute.as_os_str().as_bytes(), |byte| {
+        byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte)
+    });
+    let uri = format!("file:{path}?immutable=1");
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
 }
 

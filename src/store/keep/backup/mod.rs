@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use base::age::{self, AgeError, Recipient};
-use base::files::unless_missing;
+use base::files::{directory_of, unless_missing};
 use rusqlite::{Connection, OpenFlags, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -363,13 +363,6 @@ fn is_ours(file: &File) -> bool {
     file.read_exact_at(&mut header, 0).is_ok()
         && header.starts_with(b"SQLite format 3\0")
         && header.ends_with(&schema::APPLICATION_ID.to_be_bytes())
-}
-
-fn directory_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// Creates the unfinished file. The returned handle locks it against other backups
