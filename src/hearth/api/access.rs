@@ -80,7 +80,7 @@ pub fn asker(
     let token = bearer(head).or_else(|error| other().ok_or(error))?;
     let mut identity = service.identify(&token)?;
     if let Some(name) = on_behalf_of(head, config)? {
-        identity = service.store().speak_for(&identity, &name)?;
+        identity = service.store.speak_for(&identity, &name)?;
     }
     if identity.role < UserRole::User {
         return Err(Error::unauthorized(format!(
