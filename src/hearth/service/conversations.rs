@@ -232,8 +232,7 @@ impl Service {
     /// no answer, and are asked for nothing. What is not ended here ends at its next step.
     fn end_turns_of_former_readers(&self, id: ConversationId, by: &str) {
         let ended = self
-            .store
-            .snapshot(&Viewer::server())
+            .server_snapshot()
             .and_then(|seen| seen.turns_of_former_readers(id))
             .and_then(|turns| {
                 let mut turns = turns.into_iter();
