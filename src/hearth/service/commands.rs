@@ -495,7 +495,6 @@ fn server_info(
         turns.insert("queued".to_owned(), load.waiting as u64);
     }
     let mcp_servers = service.mcp.statuses().into_iter();
-    let relays = service.relays.statuses().into_iter();
     let models = assistant.servers.health(&config.model).into_iter();
     let authority = config.tls.authority();
     let authority = authority.and_then(|path| load_certificates(&path).ok());
@@ -504,7 +503,7 @@ fn server_info(
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: service.uptime().as_secs(),
         machine_id: service.relays.machine_id().map(|id| id.as_str().to_owned()),
-        relays: relays.map(views::relay_link).collect(),
+        relays: service.relays.statuses(),
         connections: service.connections.count(user) as u64,
         conversations: counts.conversations,
         database_bytes: caller.is_admin().then_some(counts.database_bytes),
