@@ -54,8 +54,8 @@ pub struct Exchange<'a> {
 /// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///
 /// # Errors
-/// `invalid_token`; `unauthorized` for a viewer, and for a person for whom the token does
-/// not speak.
+/// `invalid_token`; `unauthorized` for a viewer, and for a person that the token does not
+/// speak for.
 pub fn asker(
     service: &Service,
     config: &Config,

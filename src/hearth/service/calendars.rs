@@ -155,7 +155,7 @@ impl Service {
             .collect())
     }
 
-    /// What the day brings, for the caller or for somebody whom the owner of the machine names.
+    /// What the day brings, for the caller or for somebody that the owner of the machine names.
     ///
     /// # Errors
     /// `unauthorized` for a name, and no such owner; `not_found`.
@@ -213,7 +213,7 @@ impl Service {
         }))
     }
 
-    /// The user of this name, whom nobody but the owner of the machine names.
+    /// The user of this name. Only the owner of the machine may name somebody else.
     fn named_by_owner(&self, name: &str, by: &Identity) -> Result<User> {
         if by.role != UserRole::Owner && folded(name) != folded(&by.user) {
             let refused = "only the owner of the machine names somebody else";

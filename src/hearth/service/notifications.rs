@@ -67,7 +67,7 @@ impl Service {
             || people.any(|person| person.notifications.is_some())
     }
 
-    /// By which services this person is told anything.
+    /// The services by which this person is notified.
     pub(super) fn services_of(&self, person: UserId) -> Result<Vec<&'static str>> {
         let config = self.settings.current();
         if !self.notifies(&config) {

@@ -230,7 +230,7 @@ impl Service {
                     self.hub.publish_reminder(&one, None, true);
                 }
             }
-            Err(error) => log::warn!("{}: no reminder is told again: {error}", person.user),
+            Err(error) => log::warn!("{}: reminders are not repeated: {error}", person.user),
         }
     }
 
@@ -496,7 +496,7 @@ impl Service {
 
 /// What is said of the text of a schedule that moved.
 const MOVED_CHARACTERS: usize = 80;
-/// What the message of a reminder says, before the text that is told.
+/// What the message of a reminder says before its text.
 const REMINDER: &str = "Reminder";
 
 /// What a routine asks, with what has happened. That is from outside where anybody may have

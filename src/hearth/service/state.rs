@@ -74,7 +74,7 @@ pub struct Service {
     pub(super) exports: Mutex<HashMap<ConnectionId, (u64, Exporter)>>,
     /// The copies of the database that connections read.
     pub(super) snapshots: Mutex<HashMap<ConnectionId, Copied>>,
-    /// The people for whom an import is running.
+    /// The people that an import is running for.
     pub(super) imports: Mutex<Vec<UserId>>,
     /// Webhook requests that wait for their turn's end.
     pub(super) waiting_requests: AtomicUsize,

@@ -165,8 +165,8 @@ pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record:
     }
 }
 
-/// Who is covered by an answer for the conversation, or for always; nobody where it is not
-/// known who asked.
+/// Whose calls an answer covers that holds for the conversation or for always: nobody's when it
+/// is unknown who asked.
 pub fn covers(approval: &Approval, words: Words) -> Option<String> {
     match (&approval.account, approval.user_id) {
         (Some(account), _) => Some(words.say("approval.webhook", &[("account", account)])),

@@ -18,7 +18,7 @@ pub const KEPT_BYTES: usize = 2 * 1024 * 1024;
 #[derive(Default)]
 pub struct KeptEvents {
     events: VecDeque<KeptEvent>,
-    /// The texts of the events, one after the other, without those that are worded anew.
+    /// The texts of the events, one after the other, except of those with [`KeptEvent::worded`].
     /// Thousands of texts of their own, made while much comes and goes, would keep the
     /// memory around them from being given back.
     texts: VecDeque<u8>,
