@@ -167,7 +167,7 @@ section! {
         /// .home.arpa, .internal, .localdomain, .fritz.box or .ts.net.
         pub allowed_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
-        pub trusted_proxies: AddressPatterns = addresses().or(AddressPatterns::none());
+        pub trusted_proxies: AddressPatterns = addresses().or(AddressPatterns::default());
         /// The nightly backups.
         pub backup: Backup = section_of();
         /// How long to keep things.

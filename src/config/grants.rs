@@ -27,13 +27,13 @@ impl Settings {
     /// account.
     pub fn permit_tool_to(
         &self,
-        whom: Grantee<'_>,
+        grantee: Grantee<'_>,
         tool: &str,
         permission: Permission,
     ) -> Result<()> {
         let word = serde_json::to_value(permission).expect("a permission is a word");
         self.edit(|members| {
-            let place = match whom {
+            let place = match grantee {
                 Grantee::Person(name) => person_path(members, name),
                 Grantee::Account(name) => account_path(members, name).ok_or_else(|| {
                     Error::invalid_request(format!("there is no webhook account {name:?}"))

@@ -33,7 +33,7 @@ const OWN_ADDRESSES: &str = "/proc/self/net/if_inet6";
 impl AddressKey {
     /// The key of an address.
     pub fn of(address: IpAddr) -> AddressKey {
-        // Read anew each time: a provider assigns a new network any day.
+        // Read each time: a provider may assign a new network any day.
         AddressKey::beside(address, || {
             fs::read_to_string(OWN_ADDRESSES).unwrap_or_default()
         })

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use base::clock::Timestamp;
 use base::ids::MachineId;
 use base::sync::lock;
 use base::words;
+use protocol::record;
 
 /// This machine's name on relays, and the links that it has to them.
 #[derive(Default)]
@@ -35,25 +35,8 @@ words! { LinkState {
     Replaced: "replaced",
 } }
 
-/// The status of a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkStatus {
-    /// The channel's name.
-    pub name: String,
-    /// The relay's address, without what may be secret in it.
-    pub url: String,
-    /// What it does now.
-    pub state: LinkState,
-    /// Clients that are connected through it.
-    pub clients: usize,
-    /// Why it ended or could not be opened the last time.
-    pub last_error: Option<String>,
-    /// When it is opened again.
-    pub next_try: Option<Timestamp>,
-}
-
 /// A link's own entry.
-pub struct RelayLink(Mutex<LinkStatus>);
+pub struct RelayLink(Mutex<record::RelayLink>);
 
 impl RelayLinks {
     /// This machine's name, once it has a key.
@@ -68,10 +51,10 @@ impl RelayLinks {
 
     /// Adds a link that is about to be opened.
     pub fn add(&self, name: &str, url: &str) -> Arc<RelayLink> {
-        let link = Arc::new(RelayLink(Mutex::new(LinkStatus {
+        let link = Arc::new(RelayLink(Mutex::new(record::RelayLink {
             name: name.to_owned(),
             url: url.to_owned(),
-            state: LinkState::Connecting,
+            state: LinkState::Connecting.as_str(),
             clients: 0,
             last_error: None,
             next_try: None,
@@ -86,19 +69,19 @@ impl RelayLinks {
     }
 
     /// The status of all links, in the order in which they were added.
-    pub fn statuses(&self) -> Vec<LinkStatus> {
+    pub fn statuses(&self) -> Vec<record::RelayLink> {
         lock(&self.links).iter().map(|link| link.status()).collect()
     }
 }
 
 impl RelayLink {
     /// Its status.
-    pub fn status(&self) -> LinkStatus {
+    pub fn status(&self) -> record::RelayLink {
         lock(&self.0).clone()
     }
 
     /// Changes its status.
-    pub fn update(&self, change: impl FnOnce(&mut LinkStatus)) {
+    pub fn update(&self, change: impl FnOnce(&mut record::RelayLink)) {
         change(&mut lock(&self.0));
     }
 }
@@ -112,13 +95,13 @@ mod tests {
         let relays = RelayLinks::default();
         let first = relays.add("one", "wss://one/ws");
         let second = relays.add("two", "wss://two/ws");
-        second.update(|status| status.state = LinkState::Linked);
+        second.update(|status| status.state = LinkState::Linked.as_str());
         relays.remove(&first);
         let statuses = relays.statuses();
         assert_eq!(statuses.len(), 1);
         assert_eq!(
             (statuses[0].name.as_str(), statuses[0].state),
-            ("two", LinkState::Linked)
+            ("two", "linked")
         );
 
         let id = |key| MachineId::of_public_key(&[key; 32]);

@@ -2,23 +2,15 @@
 
 use std::fmt;
 
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::general_purpose::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ring::agreement;
 use ring::rand::SystemRandom;
 
+use crate::attachment::{decode, encode};
 use base::error::{Error, Result};
 use base::ids::MachineId;
 
 /// Bytes of an X25519 public key (RFC 7748 section 5).
 pub const BYTES: usize = 32;
-/// Standard base64 whose padding may be left out.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// A usable public key: not of low order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,17 +23,8 @@ impl PublicKey {
     /// # Errors
     /// `invalid_request` when it is not 32 bytes, or of low order.
     pub fn parse(field: &str, text: &str) -> Result<PublicKey> {
-        let standard: String = text
-            .chars()
-            .map(|letter| match letter {
-                '-' => '+',
-                '_' => '/',
-                other => other,
-            })
-            .collect();
-        let bytes: [u8; BYTES] = LENIENT
-            .decode(standard)
-            .ok()
+        let standard = text.replace('-', "+").replace('_', "/");
+        let bytes: [u8; BYTES] = decode(&standard)
             .and_then(|bytes| bytes.try_into().ok())
             .ok_or_else(|| {
                 Error::invalid_request(format!(
@@ -71,7 +54,7 @@ impl PublicKey {
 
     /// Its base64, as it is sent.
     pub fn to_base64(self) -> String {
-        STANDARD.encode(self.0)
+        encode(&self.0)
     }
 
     /// The machine that holds the private key.
@@ -151,6 +134,6 @@ mod tests {
                 point[31] |= 0x80;
             }
         }
-        assert!(PublicKey::parse("public_key", &STANDARD.encode([0; 32])).is_err());
+        assert!(PublicKey::parse("public_key", &encode(&[0; 32])).is_err());
     }
 }

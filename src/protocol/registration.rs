@@ -3,7 +3,7 @@
 
 use base::error::{Error, Result};
 use base::ids::MachineId;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::envelope;
 use crate::fields::Fields;
@@ -19,13 +19,6 @@ pub struct Registration {
     pub name: String,
     /// Its machine_id is derived from this.
     pub public_key: PublicKey,
-}
-
-/// The machine registration result (contract section 2).
-#[derive(Serialize)]
-struct Registered<'a> {
-    machine_id: &'a str,
-    relay_url: String,
 }
 
 impl Registration {
@@ -52,12 +45,10 @@ impl Registration {
     }
 }
 
-/// The envelope that answers a registration with the relay at `relay_address`.
+/// The envelope that answers a registration (contract section 2) with the relay at `relay_address`.
 pub fn registered(machine_id: &MachineId, relay_address: &str) -> String {
-    let result = Registered {
-        machine_id: machine_id.as_str(),
-        relay_url: with_machine_id(relay_address, machine_id),
-    };
+    let relay_url = with_machine_id(relay_address, machine_id);
+    let result = json!({ "machine_id": machine_id.as_str(), "relay_url": relay_url });
     envelope::success(None, result)
 }
 

@@ -54,8 +54,8 @@ pub struct Exchange<'a> {
 /// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///
 /// # Errors
-/// `invalid_token`; `unauthorized` for a viewer, and for a person for whom the token does
-/// not speak.
+/// `invalid_token`; `unauthorized` for a viewer, and for a person that the token does not
+/// speak for.
 pub fn asker(
     service: &Service,
     config: &Config,
@@ -80,7 +80,7 @@ pub fn asker(
     let token = bearer(head).or_else(|error| other().ok_or(error))?;
     let mut identity = service.identify(&token)?;
     if let Some(name) = on_behalf_of(head, config)? {
-        identity = service.store().speak_for(&identity, &name)?;
+        identity = service.store.speak_for(&identity, &name)?;
     }
     if identity.role < UserRole::User {
         return Err(Error::unauthorized(format!(

@@ -52,14 +52,13 @@ pub trait Form: Send {
         String::new()
     }
 
-    /// Whether the client asks for what the model thinks. An answer that is sent whole gets
-    /// that as [`Event::Thought`] before, and keeps it.
+    /// Whether the client asks for what the model thinks.
     fn wants_thoughts(&self) -> bool {
         false
     }
 
-    /// The whole answer.
-    fn whole(&self, reply: &ModelReply) -> Response;
+    /// The whole answer, with what the model thought if [`Form::wants_thoughts`].
+    fn whole(&self, reply: &ModelReply, thoughts: &str) -> Response;
 
     /// An error instead of an answer.
     fn refusal(&self, error: &Error) -> Response;
@@ -144,8 +143,8 @@ pub struct PendingAnswer {
     deadline: Instant,
     next_keep_alive: Instant,
     sent: SentText,
-    /// Bytes of thoughts that were passed on.
-    thought: usize,
+    /// What the model thought, as far as it was passed on.
+    thoughts: String,
     /// Whether a tool was called since: thoughts that follow are a new beginning.
     thinks_anew: bool,
     /// Headers that do not depend on the form, until they are sent.
@@ -203,7 +202,7 @@ impl PendingAnswer {
                 earlier: options.earlier,
                 ..SentText::default()
             },
-            thought: 0,
+            thoughts: String::new(),
             thinks_anew: false,
             headers: shared.headers,
             has_begun: false,
@@ -244,7 +243,7 @@ impl PendingAnswer {
                 Progress::Thought(thought) => self.think(thought),
                 Progress::ToolCall => {
                     self.sent.end_round();
-                    self.thinks_anew = self.thought > 0;
+                    self.thinks_anew = !self.thoughts.is_empty();
                     if self.has_begun {
                         self.push(Event::ToolCall);
                     }
@@ -297,7 +296,7 @@ impl PendingAnswer {
             return self.ready.push_back(ResponsePart::End);
         }
         reply.text = rest;
-        self.push_whole(self.form.whole(&reply));
+        self.push_whole(self.form.whole(&reply, &self.thoughts));
     }
 
     fn fail(&mut self, error: &Error) {
@@ -314,16 +313,15 @@ impl PendingAnswer {
     }
 
     fn think(&mut self, mut thought: String) {
-        if !self.form.wants_thoughts() || self.thought > MOST_THOUGHTS {
+        if !self.form.wants_thoughts() || self.thoughts.len() > MOST_THOUGHTS {
             return;
         }
         if std::mem::take(&mut self.thinks_anew) {
             thought.insert_str(0, "\n\n");
         }
-        self.thought += thought.len();
-        match self.is_streamed() {
-            true => self.push(Event::Thought(&thought)),
-            false => drop(self.form.piece(Event::Thought(&thought))),
+        self.thoughts.push_str(&thought);
+        if self.is_streamed() {
+            self.push(Event::Thought(&thought));
         }
     }
 

@@ -80,7 +80,7 @@ pub fn create(exchange: Exchange<'_>) -> Result<Answer> {
     let form = Blocks {
         id: format!("msg_{}", reference()),
         model: asked.model.clone(),
-        thoughts: asked.wants_thoughts.then(String::new),
+        wants_thoughts: asked.wants_thoughts,
         open: None,
         complete: 0,
     };
@@ -249,8 +249,8 @@ fn part(block: Value) -> Value {
 struct Blocks {
     id: String,
     model: String,
-    /// What the model thinks, for a client that asks for it.
-    thoughts: Option<String>,
+    /// Whether the client asks for what the model thinks.
+    wants_thoughts: bool,
     /// The kind of block that is open.
     open: Option<&'static str>,
     /// How many are complete.
@@ -369,7 +369,7 @@ fn input_of(call: &ToolCall) -> Value {
 
 impl Form for Blocks {
     fn wants_thoughts(&self) -> bool {
-        self.thoughts.is_some()
+        self.wants_thoughts
     }
 
     fn piece(&mut self, news: Event<'_>) -> String {
@@ -379,10 +379,7 @@ impl Form for Blocks {
                 event("message_start", json!({ "message": message })) + &event("ping", json!({}))
             }
             Event::Text(text) => self.piece_of("text", text),
-            Event::Thought(thought) => {
-                self.thoughts.get_or_insert_default().push_str(thought);
-                self.piece_of("thinking", thought)
-            }
+            Event::Thought(thought) => self.piece_of("thinking", thought),
             Event::ToolCall => String::new(),
             Event::KeepAlive => event("ping", json!({})),
             Event::End(reply) => self.end(reply),
@@ -390,9 +387,11 @@ impl Form for Blocks {
         }
     }
 
-    fn whole(&self, reply: &ModelReply) -> Response {
-        let thoughts = self.thoughts.iter().filter(|text| !text.is_empty());
-        let mut content: Vec<Value> = thoughts.map(|text| thinking_block(text)).collect();
+    fn whole(&self, reply: &ModelReply, thoughts: &str) -> Response {
+        let mut content = Vec::new();
+        if !thoughts.is_empty() {
+            content.push(thinking_block(thoughts));
+        }
         if reply.calls.is_empty() || !reply.text.is_empty() {
             content.push(text_block(&reply.text));
         }

@@ -2,19 +2,15 @@
 //! (<https://platform.openai.com/docs/api-reference/audio>).
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::access::Exchange;
-use super::answer::Form;
 use super::{openai, plain, request};
 use crate::service::reply_stream::Work;
-use agent::model::ModelReply;
 use agent::model::voice::{self, Patience, Recording};
 use base::error::{Error, Result};
-use base::sync::lock;
 use net::http::form::{self, Field};
 use net::http::{Answer, Response};
 
@@ -87,18 +83,15 @@ pub fn transcribe(exchange: Exchange<'_>) -> Result<Answer> {
         };
         let config = work.service.assistant().config.clone();
         let text = voice::transcribe(&config, &recording, &patience(&work))?;
-        Ok(ModelReply {
-            text,
-            ..ModelReply::default()
-        })
+        if !is_text {
+            return Ok(Response::json(200, json!({ "text": text }).to_string()));
+        }
+        let mut response = Response::empty(200);
+        response.add("Content-Type", "text/plain; charset=utf-8");
+        response.body = Cow::Owned(text.into_bytes());
+        Ok(response)
     };
-    plain::pass_on(
-        &exchange,
-        Box::new(Transcript { is_text }),
-        false,
-        ignored,
-        ask,
-    )
+    plain::pass_on_whole(&exchange, openai::refusal, ignored, ask)
 }
 
 /// POST /v1/audio/speech, with the household's model and voice.
@@ -127,15 +120,16 @@ pub fn speak(exchange: Exchange<'_>) -> Result<Answer> {
     body.rest.remove("model");
     let left = body.rest.into_iter().filter(|(_, value)| !value.is_null());
     let ignored = left.map(|(name, _)| name).collect();
-    let spoken = Arc::new(Mutex::new((String::new(), Vec::new())));
-    let form = Spoken(Arc::clone(&spoken));
     let ask = move |work: Work<'_>| {
         let config = work.service.assistant().config.clone();
         let speech = voice::speak(&config, &body.input, &format, AUDIO_BYTES, &patience(&work))?;
-        *lock(&spoken) = speech;
-        Ok(ModelReply::default())
+        let mut response = Response::empty(200);
+        response.add("Content-Type", speech.0);
+        response.add("X-Content-Type-Options", "nosniff");
+        response.body = Cow::Owned(speech.1);
+        Ok(response)
     };
-    plain::pass_on(&exchange, Box::new(form), false, ignored, ask)
+    plain::pass_on_whole(&exchange, openai::refusal, ignored, ask)
 }
 
 fn patience<'a>(work: &Work<'a>) -> Patience<'a> {
@@ -153,44 +147,5 @@ fn file_name(field: &Field<'_>) -> String {
     match !ending.is_empty() && ending.len() <= 8 && ending.bytes().all(is_plain) {
         true => format!("speech.{ending}"),
         false => "speech.wav".to_owned(),
-    }
-}
-
-/// What was said, in JSON or as it is.
-struct Transcript {
-    is_text: bool,
-}
-
-impl Form for Transcript {
-    fn whole(&self, reply: &ModelReply) -> Response {
-        let mut response = Response::json(200, json!({ "text": reply.text }).to_string());
-        if self.is_text {
-            response = Response::empty(200);
-            response.add("Content-Type", "text/plain; charset=utf-8");
-            response.body = Cow::Owned(reply.text.clone().into_bytes());
-        }
-        response
-    }
-
-    fn refusal(&self, error: &Error) -> Response {
-        openai::refusal(error)
-    }
-}
-
-/// The media type of speech, and the speech.
-struct Spoken(Arc<Mutex<(String, Vec<u8>)>>);
-
-impl Form for Spoken {
-    fn whole(&self, _: &ModelReply) -> Response {
-        let (kind, speech) = std::mem::take(&mut *lock(&self.0));
-        let mut response = Response::empty(200);
-        response.add("Content-Type", kind);
-        response.add("X-Content-Type-Options", "nosniff");
-        response.body = Cow::Owned(speech);
-        response
-    }
-
-    fn refusal(&self, error: &Error) -> Response {
-        openai::refusal(error)
     }
 }

@@ -5,10 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::access::Exchange;
-use super::answer::Form;
 use super::{models, ollama, openai, plain, request};
 use crate::service::reply_stream::Work;
-use agent::model::ModelReply;
 use agent::model::embedding::{self, EmbeddingRequest};
 use base::error::{Error, Result};
 use net::http::{Answer, Response};
@@ -21,7 +19,8 @@ use net::http::{Answer, Response};
 pub fn embed(exchange: Exchange<'_>) -> Result<Answer> {
     let mut body: Map<String, Value> = request::parse(&exchange.request.body)?;
     let model = body.remove("model").unwrap_or_default();
-    pass_on(&exchange, model, body, Vec::new(), Box::new(Whole))
+    let whole = |text| Response::json(200, text);
+    pass_on(&exchange, model, body, Vec::new(), openai::refusal, whole)
 }
 
 /// POST /api/embed.
@@ -50,20 +49,36 @@ fn of_ollama(exchange: &Exchange<'_>, input: &str, is_one: bool) -> Result<Answe
     }
     let left = body.into_iter().filter(|(_, value)| !value.is_null());
     let ignored = left.map(|(name, _)| name).collect();
-    let form = Vectors {
-        model: model.as_str().unwrap_or_default().to_owned(),
-        is_one,
+    let named = model.clone();
+    let whole = move |text: String| {
+        let mut said: Value = serde_json::from_str(&text).unwrap_or_default();
+        let mut items = match said["data"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        };
+        items.sort_by_key(|item| item["index"].as_u64());
+        let mut vectors = items.iter_mut().map(|item| item["embedding"].take());
+        let body = match is_one {
+            true => json!({ "embedding": vectors.next().unwrap_or_else(|| json!([])) }),
+            false => json!({
+                "model": named, "embeddings": vectors.collect::<Vec<Value>>(),
+                "total_duration": 0, "load_duration": 0,
+                "prompt_eval_count": said["usage"]["prompt_tokens"].as_u64().unwrap_or_default(),
+            }),
+        };
+        Response::json(200, body.to_string())
     };
-    pass_on(exchange, model, asked, ignored, Box::new(form))
+    pass_on(exchange, model, asked, ignored, ollama::refusal, whole)
 }
 
-/// Passes a body in OpenAI's form on.
+/// Passes a body in OpenAI's form on; `whole` makes the response of the provider's text.
 fn pass_on(
     exchange: &Exchange<'_>,
     named: Value,
     body: Map<String, Value>,
     ignored: Vec<String>,
-    form: Box<dyn Form>,
+    refusal: fn(&Error) -> Response,
+    whole: impl FnOnce(String) -> Response + Send + 'static,
 ) -> Result<Answer> {
     let config = exchange.config;
     let named = named.as_str().unwrap_or_default();
@@ -90,56 +105,8 @@ fn pass_on(
             cancel: work.cancel,
         };
         let assistant = service.assistant();
-        let text = embedding::pass_on(&assistant.config, service.store(), service.clock(), asked)?;
-        Ok(ModelReply {
-            text,
-            ..ModelReply::default()
-        })
+        let text = embedding::pass_on(&assistant.config, &service.store, &service.clock, asked)?;
+        Ok(whole(text))
     };
-    plain::pass_on(exchange, form, false, ignored, ask)
-}
-
-/// The provider's answer as it came; it is never streamed.
-struct Whole;
-
-impl Form for Whole {
-    fn whole(&self, reply: &ModelReply) -> Response {
-        Response::json(200, reply.text.clone())
-    }
-
-    fn refusal(&self, error: &Error) -> Response {
-        openai::refusal(error)
-    }
-}
-
-/// The vectors of the provider's answer, as Ollama has them.
-struct Vectors {
-    model: String,
-    /// Of `/api/embeddings`.
-    is_one: bool,
-}
-
-impl Form for Vectors {
-    fn whole(&self, reply: &ModelReply) -> Response {
-        let mut said: Value = serde_json::from_str(&reply.text).unwrap_or_default();
-        let mut items = match said["data"].take() {
-            Value::Array(items) => items,
-            _ => Vec::new(),
-        };
-        items.sort_by_key(|item| item["index"].as_u64());
-        let mut vectors = items.iter_mut().map(|item| item["embedding"].take());
-        let body = match self.is_one {
-            true => json!({ "embedding": vectors.next().unwrap_or_else(|| json!([])) }),
-            false => json!({
-                "model": self.model, "embeddings": vectors.collect::<Vec<Value>>(),
-                "total_duration": 0, "load_duration": 0,
-                "prompt_eval_count": said["usage"]["prompt_tokens"].as_u64().unwrap_or_default(),
-            }),
-        };
-        Response::json(200, body.to_string())
-    }
-
-    fn refusal(&self, error: &Error) -> Response {
-        ollama::refusal(error)
-    }
+    plain::pass_on_whole(exchange, refusal, ignored, ask)
 }

@@ -104,7 +104,7 @@ fn details() -> Value {
 /// None.
 pub fn tags(exchange: Exchange<'_>) -> Result<Answer> {
     let service = exchange.service;
-    let began = service.clock().now().minus(service.uptime());
+    let began = service.clock.now().minus(service.uptime());
     let models: Vec<Value> = models::names(exchange.config)
         .into_iter()
         .map(|name| {
@@ -142,7 +142,7 @@ pub fn show(exchange: Exchange<'_>) -> Result<Answer> {
             "hearth.context_length": request_tokens(window, config.max_tokens),
         },
         "capabilities": capabilities,
-        "modified_at": service.clock().now().minus(service.uptime()),
+        "modified_at": service.clock.now().minus(service.uptime()),
     }))
 }
 
@@ -184,7 +184,7 @@ fn begin(
     stream: Option<bool>,
     mut rest: Map<String, Value>,
 ) -> Result<Answer> {
-    lines.thoughts = options::take_wish(&mut rest, "think").then(String::new);
+    lines.wants_thoughts = options::take_wish(&mut rest, "think");
     let request = ReplyRequest {
         model: lines.model.clone(),
         messages,
@@ -206,8 +206,8 @@ struct Lines {
     began: Instant,
     /// Of `/api/chat`, not `/api/generate`.
     is_chat: bool,
-    /// What the model thinks, for a client that asks for it.
-    thoughts: Option<String>,
+    /// Whether the client asks for what the model thinks.
+    wants_thoughts: bool,
 }
 
 impl Lines {
@@ -215,10 +215,10 @@ impl Lines {
         models::check(exchange.config, &model)?;
         Ok(Lines {
             model,
-            clock: exchange.service.clock().clone(),
+            clock: exchange.service.clock.clone(),
             began: Instant::now(),
             is_chat,
-            thoughts: None,
+            wants_thoughts: false,
         })
     }
 
@@ -282,10 +282,7 @@ impl Form for Lines {
 
     fn piece(&mut self, event: Event<'_>) -> String {
         let line = match event {
-            Event::Thought(thought) => {
-                self.thoughts.get_or_insert_default().push_str(thought);
-                self.thinking(self.object("", false), thought)
-            }
+            Event::Thought(thought) => self.thinking(self.object("", false), thought),
             Event::Begin | Event::ToolCall => return String::new(),
             Event::Text(text) => self.object(text, false),
             Event::KeepAlive => self.object("", false),
@@ -296,17 +293,15 @@ impl Form for Lines {
     }
 
     fn wants_thoughts(&self) -> bool {
-        self.thoughts.is_some()
+        self.wants_thoughts
     }
 
-    fn whole(&self, reply: &ModelReply) -> Response {
+    fn whole(&self, reply: &ModelReply, thoughts: &str) -> Response {
         let last = self.last(&reply.text, reply);
-        ok(
-            &match self.thoughts.as_ref().filter(|text| !text.is_empty()) {
-                Some(thoughts) => self.thinking(last, thoughts),
-                None => last,
-            },
-        )
+        ok(&match thoughts {
+            "" => last,
+            thoughts => self.thinking(last, thoughts),
+        })
     }
 
     fn refusal(&self, error: &Error) -> Response {

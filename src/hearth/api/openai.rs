@@ -104,7 +104,7 @@ fn error_object(error: &Error, code: &str) -> Value {
 }
 
 fn model_object(service: &Service, name: &str) -> Value {
-    let began = service.clock().now().minus(service.uptime());
+    let began = service.clock.now().minus(service.uptime());
     // Anthropic's clients read the last three.
     json!({
         "id": name, "object": "model", "created": began.as_millis() / 1000, "owned_by": "hearth",
@@ -197,7 +197,7 @@ fn answer(exchange: Exchange<'_>, mut completion: Completion, is_chat: bool) -> 
         || completion.rest.contains_key("reasoning_effort");
     let options = options::of_openai(completion.rest)?;
     let form = Chunks {
-        thoughts: wants_thoughts.then(String::new),
+        wants_thoughts,
         id: format!(
             "{}-{}",
             if is_chat { "chatcmpl" } else { "cmpl" },
@@ -205,7 +205,7 @@ fn answer(exchange: Exchange<'_>, mut completion: Completion, is_chat: bool) -> 
         ),
         is_chat,
         model: completion.model.clone(),
-        created: exchange.service.clock().now().as_millis() / 1000,
+        created: exchange.service.clock.now().as_millis() / 1000,
         include_usage: include_usage.unwrap_or(false),
     };
     let request = ReplyRequest {
@@ -230,8 +230,8 @@ struct Chunks {
     include_usage: bool,
     /// Of chat completions, not of completions.
     is_chat: bool,
-    /// What the model thinks, for a client that asks for it.
-    thoughts: Option<String>,
+    /// Whether the client asks for what the model thinks.
+    wants_thoughts: bool,
 }
 
 impl Chunks {
@@ -322,12 +322,12 @@ fn usage_object(usage: Usage) -> Value {
 
 impl Form for Chunks {
     fn wants_thoughts(&self) -> bool {
-        self.thoughts.is_some()
+        self.wants_thoughts
     }
 
-    fn whole(&self, reply: &ModelReply) -> Response {
+    fn whole(&self, reply: &ModelReply, thoughts: &str) -> Response {
         let mut message = message_of(reply);
-        if let Some(thoughts) = self.thoughts.as_ref().filter(|text| !text.is_empty()) {
+        if !thoughts.is_empty() {
             message["reasoning_content"] = json!(thoughts);
         }
         let choice = self.choice("message", message, Some(stop_reason(reply)));
@@ -342,10 +342,7 @@ impl Form for Chunks {
         match event {
             Event::Begin => self.delta(json!({ "role": "assistant", "content": "" }), None),
             Event::Text(text) => self.delta(json!({ "content": text }), None),
-            Event::Thought(thought) => {
-                self.thoughts.get_or_insert_default().push_str(thought);
-                self.delta(json!({ "reasoning_content": thought }), None)
-            }
+            Event::Thought(thought) => self.delta(json!({ "reasoning_content": thought }), None),
             Event::ToolCall => String::new(),
             Event::KeepAlive => ": working\n\n".to_owned(),
             Event::End(reply) => self.end(reply),

@@ -1,6 +1,7 @@
 //! The model `hearth-plain`: the household's model without the household. For what programs
 //! ask beside a chat, such as for its title, and for those that want no assistant.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::access::Exchange;
@@ -13,7 +14,8 @@ use agent::model::estimate::{message_tokens, text_tokens};
 use agent::model::{ChatMessage, ModelReply};
 use agent::turn::plain::{self, BroughtFiles, PlainRequest};
 use base::error::{Error, Result};
-use net::http::Answer;
+use base::sync::lock;
+use net::http::{Answer, Response};
 use protocol::attachment;
 use store::ToolCall;
 
@@ -42,12 +44,12 @@ pub fn answer(
             tools: &program.tools,
             client: &program.reply,
             stream: is_heard,
-            data_dir: service.data_dir(),
+            data_dir: &service.data_dir,
             deadline: work.deadline,
             cancel: work.cancel,
         };
         let assistant = service.assistant();
-        let (store, clock) = (service.store(), service.clock());
+        let (store, clock) = (&service.store, &service.clock);
         plain::reply(&assistant, store, clock, &asked, work.listener)
     };
     pass_on(exchange, form, stream, ignored, ask)
@@ -88,6 +90,43 @@ pub fn pass_on(
         ..AnswerOptions::default()
     };
     Ok(PendingAnswer::new(exchange, reply, form, options).deferred())
+}
+
+/// The same for an answer that is never streamed: `ask` makes the response.
+///
+/// # Errors
+/// As [`pass_on`].
+pub fn pass_on_whole(
+    exchange: &Exchange<'_>,
+    refusal: fn(&Error) -> Response,
+    ignored: Vec<String>,
+    ask: impl FnOnce(Work<'_>) -> Result<Response> + Send + 'static,
+) -> Result<Answer> {
+    let response = Arc::new(Mutex::new(Response::empty(200)));
+    let form = Whole {
+        response: Arc::clone(&response),
+        refusal,
+    };
+    pass_on(exchange, Box::new(form), false, ignored, move |work| {
+        *lock(&response) = ask(work)?;
+        Ok(ModelReply::default())
+    })
+}
+
+/// A response that is ready when the model has been asked.
+struct Whole {
+    response: Arc<Mutex<Response>>,
+    refusal: fn(&Error) -> Response,
+}
+
+impl Form for Whole {
+    fn whole(&self, _: &ModelReply, _: &str) -> Response {
+        std::mem::replace(&mut lock(&self.response), Response::empty(200))
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        (self.refusal)(error)
+    }
 }
 
 /// A client's messages.

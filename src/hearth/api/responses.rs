@@ -77,7 +77,7 @@ pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
         output: Vec::new(),
         namespaces,
         model: body.model.clone(),
-        created: exchange.service.clock().now().as_millis() / 1000,
+        created: exchange.service.clock.now().as_millis() / 1000,
         sequence: 0,
         text: String::new(),
     };
@@ -416,11 +416,11 @@ impl Form for Events {
         }
     }
 
-    fn whole(&self, reply: &ModelReply) -> Response {
-        let thoughts = self.thoughts.iter().filter(|(_, text)| !text.is_empty());
-        let mut output: Vec<Value> = thoughts
-            .map(|(id, text)| reasoning_item(id, Some(text)))
-            .collect();
+    fn whole(&self, reply: &ModelReply, thoughts: &str) -> Response {
+        let mut output = Vec::new();
+        if let Some((id, _)) = self.thoughts.as_ref().filter(|_| !thoughts.is_empty()) {
+            output.push(reasoning_item(id, Some(thoughts)));
+        }
         if reply.calls.is_empty() || !reply.text.is_empty() {
             output.push(self.message("completed", json!([text_part(&reply.text)])));
         }

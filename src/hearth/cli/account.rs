@@ -190,7 +190,7 @@ fn sign_in(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, 
 fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliError> {
     match &account.access.password {
         Some(password) => Ok(password.clone()),
-        None => password::read_secret(context, "Present password: ", context.input_is_terminal),
+        None => password::read_secret(context, "Present password: "),
     }
 }
 
@@ -198,7 +198,7 @@ fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliEr
 fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let mut account = sign_in(arguments, context)?;
     let old = present(&account, context)?;
-    let new = password::new_password(context, &account.user, context.input_is_terminal)?;
+    let new = password::new_password(context, &account.user)?;
     account.ask(&json!({
         "type": "change_password",
         "old_password": old.expose(),

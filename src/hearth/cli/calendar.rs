@@ -137,8 +137,7 @@ fn update(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
 }
 
 fn asked(context: &mut CliContext) -> Result<Value, CliError> {
-    let ask = context.input_is_terminal;
-    let password = password::read_secret(context, "Password at the calendar's server: ", ask)?;
+    let password = password::read_secret(context, "Password at the calendar's server: ")?;
     Ok(json!(password.expose()))
 }
 

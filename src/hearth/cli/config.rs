@@ -111,8 +111,7 @@ fn set(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
     let (key, given) = (arguments.required(0), arguments.required(1));
     let text = match given {
         "-" => {
-            let ask = context.input_is_terminal;
-            let secret = password::read_secret(context, &format!("{key}: "), ask)?;
+            let secret = password::read_secret(context, &format!("{key}: "))?;
             secret.expose().to_owned()
         }
         given => given.to_owned(),

@@ -35,26 +35,30 @@ pub fn of_new_user(
         context.print(password.expose())?;
         return Ok(password);
     }
-    let ask = context.input_is_terminal && !arguments.has("password-stdin");
-    new_password(context, user, ask)
+    if arguments.has("password-stdin") {
+        let password = read_plain(context)?;
+        return check(&password).map(|()| password);
+    }
+    new_password(context, user)
 }
 
-/// A new password that meets the rules: in a terminal (`ask`) typed twice, else a line of
-/// standard input.
+/// A new password that meets the rules: in a terminal typed twice, else a line of standard
+/// input.
 ///
 /// # Errors
 ///
 /// The password cannot be read, breaks the rules, or was typed differently.
-pub fn new_password(context: &mut CliContext, user: &str, ask: bool) -> Result<Secret, CliError> {
+pub fn new_password(context: &mut CliContext, user: &str) -> Result<Secret, CliError> {
+    let ask = context.input_is_terminal;
     if ask {
         let hint = format!("at least {LEAST_CHARACTERS} characters");
         context.note(format_args!(
             "Enter a password for {user}, {hint}. It is not displayed."
         ))?;
     }
-    let password = read_secret(context, "Password: ", ask)?;
+    let password = read_secret(context, "Password: ")?;
     check(&password)?;
-    if ask && read_secret(context, "Repeat: ", ask)? != password {
+    if ask && read_secret(context, "Repeat: ")? != password {
         return Err(CliError::failed(
             "the passwords do not match; nothing was changed",
         ));
@@ -75,13 +79,13 @@ pub fn new_passphrase(context: &mut CliContext) -> Result<Secret, CliError> {
              words or more. It is not displayed. Without it nobody can read the file.",
         )?;
     }
-    let passphrase = read_secret(context, "Passphrase: ", ask)?;
+    let passphrase = read_secret(context, "Passphrase: ")?;
     if passphrase.expose().chars().count() < PASSPHRASE_CHARACTERS {
         return Err(CliError::failed(format!(
             "a passphrase has at least {PASSPHRASE_CHARACTERS} characters; nothing was changed"
         )));
     }
-    if ask && read_secret(context, "Repeat: ", ask)? != passphrase {
+    if ask && read_secret(context, "Repeat: ")? != passphrase {
         return Err(CliError::failed(
             "the passphrases do not match; nothing was changed",
         ));
@@ -98,15 +102,14 @@ pub fn check(password: &Secret) -> Result<(), CliError> {
     Ok(service::password::check(password)?)
 }
 
-/// Reads one line as a secret: in a terminal (`ask`) with a prompt and invisibly,
-/// else as it comes.
+/// Reads one line as a secret: in a terminal with a prompt and invisibly, else as it comes.
 ///
 /// # Errors
 ///
 /// The input ends, is not UTF-8 or too long, or the person cancels.
-pub fn read_secret(context: &mut CliContext, prompt: &str, ask: bool) -> Result<Secret, CliError> {
-    if !ask {
-        return read_line(context.input, |line, byte| line.push(byte));
+pub fn read_secret(context: &mut CliContext, prompt: &str) -> Result<Secret, CliError> {
+    if !context.input_is_terminal {
+        return read_plain(context);
     }
     write!(context.errors, "{prompt}")?;
     context.errors.flush()?;
@@ -122,6 +125,15 @@ pub fn read_secret(context: &mut CliContext, prompt: &str, ask: bool) -> Result<
     };
     writeln!(context.errors)?;
     typed
+}
+
+/// Reads one line as a secret as it comes, also in a terminal.
+///
+/// # Errors
+///
+/// As [`read_secret`].
+pub fn read_plain(context: &mut CliContext) -> Result<Secret, CliError> {
+    read_line(context.input, |line, byte| line.push(byte))
 }
 
 fn unreadable(error: impl Display) -> CliError {

@@ -24,7 +24,7 @@ pub fn confirm(
     if arguments.has("yes") {
         return Ok(());
     }
-    let answer = Prompter::new(context).ask(question, "")?;
+    let answer = context.ask(question, "")?;
     match answer {
         Some(answer) if answer.to_lowercase() == expected.to_lowercase() => Ok(()),
         Some(_) => Err(CliError::failed("nothing was deleted")),
@@ -51,28 +51,15 @@ pub fn by_number<'w, S: AsRef<str>>(answer: &str, words: &'w [S]) -> Option<&'w 
 }
 
 /// Asks the person at the terminal, if there is one.
-pub struct Prompter<'a, 'c> {
-    context: &'a mut CliContext<'c>,
-}
-
-impl<'a, 'c> Prompter<'a, 'c> {
-    pub fn new(context: &'a mut CliContext<'c>) -> Prompter<'a, 'c> {
-        Prompter { context }
-    }
-
-    /// Whether there is a terminal.
-    pub fn is_interactive(&self) -> bool {
-        self.context.input_is_terminal
-    }
-
+impl CliContext<'_> {
     /// Prints a line, in a terminal only.
     ///
     /// # Errors
     ///
     /// It cannot be written.
     pub fn say(&mut self, text: &str) -> CliResult {
-        if self.is_interactive() {
-            writeln!(self.context.errors, "{text}")?;
+        if self.input_is_terminal {
+            writeln!(self.errors, "{text}")?;
         }
         Ok(())
     }
@@ -83,16 +70,16 @@ impl<'a, 'c> Prompter<'a, 'c> {
     ///
     /// The input ends or cannot be read.
     pub fn ask(&mut self, question: &str, default: &str) -> Result<Option<String>, CliError> {
-        if !self.is_interactive() {
+        if !self.input_is_terminal {
             return Ok(None);
         }
         let shown = match default {
             "" => String::new(),
             default => format!(" [{default}]"),
         };
-        write!(self.context.errors, "{question}{shown} ")?;
-        self.context.errors.flush()?;
-        let answer = password::read_line(self.context.input, |line, byte| line.push(byte))?;
+        write!(self.errors, "{question}{shown} ")?;
+        self.errors.flush()?;
+        let answer = password::read_line(self.input, |line, byte| line.push(byte))?;
         let answer = answer.expose().trim();
         let answer = if answer.is_empty() { default } else { answer };
         Ok(Some(answer.to_owned()))
@@ -132,24 +119,9 @@ impl<'a, 'c> Prompter<'a, 'c> {
     ///
     /// The input ends or the person cancels.
     pub fn ask_secret(&mut self, question: &str) -> Result<Option<Secret>, CliError> {
-        if !self.is_interactive() {
+        if !self.input_is_terminal {
             return Ok(None);
         }
-        password::read_secret(self.context, &format!("{question} "), true).map(Some)
-    }
-
-    /// A secret as the next line of standard input.
-    ///
-    /// # Errors
-    ///
-    /// The input ends or the person cancels.
-    pub fn read_secret(&mut self) -> Result<Secret, CliError> {
-        let ask = self.is_interactive();
-        password::read_secret(self.context, "API key: ", ask)
-    }
-
-    /// An environment variable.
-    pub fn variable(&self, name: &str) -> Option<String> {
-        self.context.variable(name)
+        password::read_secret(self, &format!("{question} ")).map(Some)
     }
 }

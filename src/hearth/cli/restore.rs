@@ -200,8 +200,7 @@ fn decrypt(
     let identity = match arguments.text("identity")? {
         Some(path) => Identity::Key(secret_key(path)?),
         None if encrypted.needs_passphrase() => {
-            let ask = context.input_is_terminal;
-            Identity::Passphrase(read_secret(context, "Passphrase: ", ask)?)
+            Identity::Passphrase(read_secret(context, "Passphrase: ")?)
         }
         None => return Err(failed(AgeError::NeedsKey)),
     };

@@ -10,7 +10,7 @@ use super::config::{applies, texts};
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
 use super::password;
-use super::prompter::{Prompter, numbered};
+use super::prompter::numbered;
 use super::row::{Shown, text};
 use super::terminal::visible;
 use crate::catalogue::{Answers, Entry, Field};
@@ -102,15 +102,14 @@ fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
 fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let entry = Entry::named(arguments.required(0))?;
     let mut answers = given(arguments, context, &entry)?;
-    let mut prompter = Prompter::new(context);
-    prompter.say(&entry.about(Words::ENGLISH))?;
+    context.say(&entry.about(Words::ENGLISH))?;
     if let Some(steps) = entry.steps(Words::ENGLISH) {
-        prompter.say(steps)?;
+        context.say(steps)?;
     }
     for field in entry.fields() {
         if let Some(question) = field.question(Words::ENGLISH)
             && !answers.contains_key(field.name)
-            && let Some(answer) = ask(&mut prompter, &field, &format!("{question}:"))?
+            && let Some(answer) = ask(context, &field, &format!("{question}:"))?
         {
             answers.insert(field.name.to_owned(), answer.into());
         }
@@ -171,8 +170,7 @@ fn given(
             Some(field) if field.is_secret && value == "-" => {
                 let question = field.question(Words::ENGLISH);
                 let question = format!("{}: ", question.as_deref().unwrap_or(name));
-                let ask = context.input_is_terminal;
-                let secret = password::read_secret(context, &question, ask)?;
+                let secret = password::read_secret(context, &question)?;
                 Value::from(secret.expose())
             }
             Some(field) if field.is_secret && !(value.starts_with("${") || value.is_empty()) => {
@@ -192,16 +190,16 @@ fn given(
 
 /// The answer of the person at the terminal, if there is one.
 fn ask(
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     field: &Field<'_>,
     question: &str,
 ) -> Result<Option<String>, CliError> {
     match field.is_secret {
         true => {
-            let secret = prompter.ask_secret(question)?;
+            let secret = context.ask_secret(question)?;
             Ok(secret.map(|secret| secret.expose().to_owned()))
         }
-        false => prompter.ask(question, field.default.unwrap_or("")),
+        false => context.ask(question, field.default.unwrap_or("")),
     }
 }
 
@@ -218,9 +216,8 @@ fn try_out(door: &mut Door, request: &mut Value, context: &mut CliContext) -> Cl
     let labels: Vec<String> = labels.map(visible).collect();
     let words: Vec<&str> = labels.iter().map(String::as_str).collect();
     if words.len() > 1 {
-        let mut prompter = Prompter::new(context);
-        prompter.say(&numbered(&words))?;
-        let answer = prompter.choose("Which one?", &words, "1")?;
+        context.say(&numbered(&words))?;
+        let answer = context.choose("Which one?", &words, "1")?;
         let place = words
             .iter()
             .position(|word| Some(*word) == answer.as_deref());
@@ -252,7 +249,7 @@ fn try_out(door: &mut Door, request: &mut Value, context: &mut CliContext) -> Cl
         false => "",
     };
     context.note(format_args!("It does not work: {problem}{advice}"))?;
-    let answer = Prompter::new(context).ask("Add it all the same? (yes or no)", "no")?;
+    let answer = context.ask("Add it all the same? (yes or no)", "no")?;
     match answer.as_deref() {
         Some("yes" | "y") => Ok(()),
         Some(_) => Err(CliError::failed("nothing was written")),

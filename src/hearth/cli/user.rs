@@ -124,24 +124,26 @@ role NAME ROLE: Change a user's role and end their sessions
 ROLE is viewer (read-only), user (may chat) or admin (may also configure, approve, manage
 tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.",
     )
-    .ask(|door, arguments, context| {
-        let role = arguments.required(1);
-        if UserRole::parse(role).is_none() {
-            return Err(
-                arguments.usage(format!("ROLE must be viewer, user or admin, not {role:?}"))
-            );
-        }
-        let name = existing(door, arguments.required(0))?;
-        let data = door.ask(&json!({ "type": "set_role", "name": name, "role": role }))?;
-        let (is_same, role) = (data["was"] == data["role"], with_article(&data["role"]));
-        context.note(if is_same {
-            format!("{name} is already {role}.")
-        } else {
-            format!(
-                "{name} is now {role}. Their sessions have ended, and no token has a higher role."
-            )
-        })
-    }),
+    .row(
+        |arguments| {
+            let (name, role) = (arguments.required(0), arguments.required(1));
+            if UserRole::parse(role).is_none() {
+                let wrong = format!("ROLE must be viewer, user or admin, not {role:?}");
+                return Err(arguments.usage(wrong));
+            }
+            Ok(json!({ "type": "set_role", "name": name, "role": role }))
+        },
+        Shown::Sentence(|data| {
+            let (name, role) = (text(&data["name"]), with_article(&data["role"]));
+            match data["was"] == data["role"] {
+                true => format!("{name} is already {role}."),
+                false => format!(
+                    "{name} is now {role}. Their sessions have ended, and no token has a higher \
+                     role."
+                ),
+            }
+        }),
+    ),
     Command::new(
         "\
 rename NAME DISPLAY-NAME: Change what people call a user

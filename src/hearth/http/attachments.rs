@@ -69,7 +69,7 @@ pub fn get(context: &Context<'_>) -> Result<Answer> {
     let (service, head) = (context.service, &context.request.head);
     let identity = holder(head, service.identify(&bearer(head)?)?)?;
     let id = head.path[BELOW.len()..].parse()?;
-    file(service.store(), identity.viewer(), id, head)
+    file(&service.store, identity.viewer(), id, head)
 }
 
 fn file(store: &Store, viewer: Viewer, id: AttachmentId, head: &Head) -> Result<Answer> {

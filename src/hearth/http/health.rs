@@ -13,7 +13,7 @@ use net::http::{Answer, Response};
 /// None.
 pub fn respond(context: &Context<'_>) -> Result<Answer> {
     let service = context.service;
-    let response = report(service.store().is_writable(), service.uptime().as_secs());
+    let response = report(service.store.is_writable(), service.uptime().as_secs());
     Ok(Answer::Now(response))
 }
 

@@ -192,7 +192,7 @@ fn preflight(route: &Route, asked: &str) -> Response {
 
 impl Handler for Router {
     fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
-        let config = self.service.settings().current();
+        let config = self.service.settings.current();
         let route = self.route(&head.path, &config);
         let admitted = self
             .admission(route, head, &config)
@@ -202,12 +202,12 @@ impl Handler for Router {
 
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         let refused = |error: Error| Response::error(&error);
-        let config = self.service.settings().current();
+        let config = self.service.settings.current();
         if self.serves == Serves::WebhooksOnly || head.path != "/ws" {
             let error = Error::not_found("WebSocket connections are accepted at /ws");
             return Err(refused(error));
         }
-        let own = self.service.relays().machine_id();
+        let own = self.service.relays.machine_id();
         // Any page may use a relay whose token it holds.
         if self.extensions.relay.is_none() || !upgrade::is_for_relay(head, own) {
             check_origin(head, &config).map_err(refused)?;

@@ -167,8 +167,7 @@ impl Route {
             Ok(())
         };
         let checked = typed.and_then(|()| match self.guard {
-            // The token is looked up later. Its presence is checked here, so that no body is
-            // read in vain.
+            // The token is looked up later. Without one, the body need not be read.
             Guard::Bearer | Guard::Relay => bearer(head).map(drop),
             Guard::Metrics => metrics::permit(&config.metrics, &config.allowed_hosts, head),
             _ => Ok(()),

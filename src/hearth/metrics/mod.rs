@@ -15,7 +15,7 @@ use exposition::{Exposition, Kind};
 use net::http::checks::{self, bearer};
 use net::http::{Answer, Head, Response};
 use net::listener::Admissions;
-use store::{DeliveryState, TurnState, Viewer};
+use store::{DeliveryState, TurnState};
 
 /// The format's name (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -82,9 +82,9 @@ impl Metrics<'_> {
     }
 
     fn write_turns(&self, text: &mut Exposition) -> Result<()> {
-        let counts = self.service.store().snapshot(&Viewer::server())?.counts()?;
+        let counts = self.service.server_snapshot()?.counts()?;
         let load = self.service.load();
-        let meter = self.service.meter();
+        let meter = &self.service.meter;
         let waiting_approval = counts
             .turns
             .iter()
@@ -140,7 +140,7 @@ impl Metrics<'_> {
         for (queue, depth) in [
             ("turns", load.waiting),
             ("deliveries", load.due_deliveries),
-            ("writes", self.service.store().waiting_writes()),
+            ("writes", self.service.store.waiting_writes()),
         ] {
             text.sample(&[("queue", queue)], depth as u64);
         }
@@ -181,7 +181,7 @@ impl Metrics<'_> {
     }
 
     fn write_database(&self, text: &mut Exposition) {
-        let store = self.service.store();
+        let store = &self.service.store;
         let meter = store.writer_meter();
         text.values(
             "hearth_writer_batch_jobs",

@@ -30,7 +30,7 @@ pub enum Reach {
     Answered,
     /// It refused at once: nobody listens, or no HTTP is spoken there.
     Refused,
-    /// It let the sender wait in vain.
+    /// It did not answer in time.
     Silent,
 }
 

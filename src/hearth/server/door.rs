@@ -81,15 +81,13 @@ impl Door {
 
     fn listen(&self) -> io::Result<Listener> {
         let (path, service) = (self.directory.join(SOCKET_FILE), &self.service);
-        write_key(&self.directory, service.owner_key())?;
+        write_key(&self.directory, &service.owner_key)?;
         unless_missing(fs::remove_file(&path))?;
         let socket = at(&self.directory, |path| UnixListener::bind(path))?;
         rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
         // Counted by itself: a crowd on the network must not keep the owner out.
-        let listeners = Listeners::new(
-            Arc::clone(service.settings()),
-            sessions(Arc::clone(service)),
-        );
+        let listeners =
+            Listeners::new(Arc::clone(&service.settings), sessions(Arc::clone(service)));
         listeners.listen_local(socket, Arc::clone(&self.router) as Arc<dyn Handler>)
     }
 
@@ -185,7 +183,7 @@ impl OwnService {
         );
         Ok(OwnService {
             listeners: Listeners::new(
-                Arc::clone(service.settings()),
+                Arc::clone(&service.settings),
                 sessions(Arc::clone(&service)),
             ),
             router: Arc::new(router),
@@ -202,13 +200,13 @@ impl OwnService {
         let (ours, theirs) = UnixStream::pair()?;
         let router = Arc::clone(&self.router);
         let connection = self.listeners.serve_local(theirs, router)?;
-        Ok((ours, connection, self.service.owner_key().clone()))
+        Ok((ours, connection, self.service.owner_key.clone()))
     }
 }
 
 impl Drop for OwnService {
     fn drop(&mut self) {
-        self.service.store().close();
+        self.service.store.close();
     }
 }
 

@@ -196,12 +196,12 @@ impl Server {
 
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
-        self.service.settings()
+        &self.service.settings
     }
 
     /// The database.
     pub fn store(&self) -> &Store {
-        self.service.store()
+        &self.service.store
     }
 
     /// When the timekeeper last finished its round, which it does each second.
@@ -217,14 +217,14 @@ impl Server {
     /// # Errors
     /// What is wrong with the file; the settings in force stay.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
-        let changed = self.service.settings().reload()?;
+        let changed = self.service.settings.reload()?;
         self.service.config_edited(&changed);
         Ok(changed)
     }
 
     /// Advances the clock by `duration`, for tests of what takes hours.
     pub fn advance_clock(&self, duration: Duration) {
-        self.service.clock().advance(duration);
+        self.service.clock.advance(duration);
         self.service.clock_advanced();
     }
 
@@ -257,14 +257,14 @@ impl Server {
         self.telegram.stop();
         self.workers.stop(grace);
         self.links.stop();
-        self.service.mcp().stop(grace.is_zero());
+        self.service.mcp.stop(grace.is_zero());
         for listener in listeners {
             listener.stop();
         }
         if let Some(door) = door {
             door.stop();
         }
-        self.service.store().close();
+        self.service.store.close();
     }
 }
 

@@ -26,9 +26,9 @@ impl Links {
         config: &Config,
     ) -> Result<Links, StartError> {
         let server = ::relay::link::Server {
-            settings: Arc::clone(service.settings()),
-            clock: service.clock().clone(),
-            relays: Arc::clone(service.relays()),
+            settings: Arc::clone(&service.settings),
+            clock: service.clock.clone(),
+            relays: Arc::clone(&service.relays),
             sessions: sessions(service),
         };
         let links = ::relay::link::Links::new(server, data_dir, config);

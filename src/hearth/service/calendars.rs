@@ -18,7 +18,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{CalendarId, UserId};
 use base::language::Said;
-use base::people::Audience;
+use base::people::{Audience, folded};
 use base::sealed::SealingKey;
 use base::secret::Secret;
 use net::cancel::Cancel;
@@ -155,7 +155,7 @@ impl Service {
             .collect())
     }
 
-    /// What the day brings, for the caller or for somebody whom the owner of the machine names.
+    /// What the day brings, for the caller or for somebody that the owner of the machine names.
     ///
     /// # Errors
     /// `unauthorized` for a name, and no such owner; `not_found`.
@@ -213,18 +213,13 @@ impl Service {
         }))
     }
 
-    /// The user of this name, whom nobody but the owner of the machine names.
+    /// The user of this name. Only the owner of the machine may name somebody else.
     fn named_by_owner(&self, name: &str, by: &Identity) -> Result<User> {
-        let found = match by.role == UserRole::Owner
-            || base::people::folded(name) == base::people::folded(&by.user)
-        {
-            true => self.store.user(name)?,
-            false => {
-                let refused = "only the owner of the machine names somebody else";
-                return Err(Error::unauthorized(refused));
-            }
-        };
-        found.ok_or_else(|| Error::not_found(format!("there is no user {name:?}")))
+        if by.role != UserRole::Owner && folded(name) != folded(&by.user) {
+            let refused = "only the owner of the machine names somebody else";
+            return Err(Error::unauthorized(refused));
+        }
+        self.find_user(name)
     }
 
     fn calendar_changed(&self, id: CalendarId, by: &Identity) -> Result<Value> {

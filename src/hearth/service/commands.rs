@@ -427,7 +427,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
     let offered = actor.offered(&assistant.toolbox);
     let window = assistant.servers.first(&config.model).window();
     let offer = Offer::new(offered, &[], &assistant.toolbox, window, || {
-        let seen = service.store.snapshot(&Viewer::server())?;
+        let seen = service.server_snapshot()?;
         // As a conversation that begins now has them.
         seen.most_called(ConversationId::from(i64::MAX))
     })?;
@@ -472,7 +472,7 @@ fn server_info(
     let user = (!caller.is_admin()).then_some(identity.user_id);
     let viewer = user.map_or_else(Viewer::server, |_| identity.viewer());
     let counts = store.snapshot(&viewer)?.counts()?;
-    let whole = store.snapshot(&Viewer::server())?;
+    let whole = service.server_snapshot()?;
     let (budget, month) = match user {
         None => (config.budget.monthly_tokens, whole.tokens_of_month(now)?),
         Some(id) => {
@@ -494,8 +494,7 @@ fn server_info(
         turns.insert("running".to_owned(), load.running as u64);
         turns.insert("queued".to_owned(), load.waiting as u64);
     }
-    let mcp_servers = service.mcp().statuses().into_iter();
-    let relays = service.relays().statuses().into_iter();
+    let mcp_servers = service.mcp.statuses().into_iter();
     let models = assistant.servers.health(&config.model).into_iter();
     let authority = config.tls.authority();
     let authority = authority.and_then(|path| load_certificates(&path).ok());
@@ -503,11 +502,8 @@ fn server_info(
         name: "hearth",
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: service.uptime().as_secs(),
-        machine_id: service
-            .relays()
-            .machine_id()
-            .map(|id| id.as_str().to_owned()),
-        relays: relays.map(views::relay_link).collect(),
+        machine_id: service.relays.machine_id().map(|id| id.as_str().to_owned()),
+        relays: service.relays.statuses(),
         connections: service.connections.count(user) as u64,
         conversations: counts.conversations,
         database_bytes: caller.is_admin().then_some(counts.database_bytes),

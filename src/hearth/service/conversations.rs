@@ -48,11 +48,8 @@ impl Service {
     pub(super) fn page_of_messages(&self, viewer: &Viewer, get: &GetMessages) -> Result<Value> {
         let (id, limit, before) = (get.conversation_id, get.limit, get.before);
         if let Some(around) = get.around {
-            let page = self.settled(|| {
-                let seen = self.store.snapshot(viewer)?;
-                seen.messages_around(id, limit, around)
-            });
-            let (page, has_newer) = page?;
+            let (page, has_newer) =
+                self.settled(|| (self.store.snapshot(viewer)?).messages_around(id, limit, around))?;
             let messages: Vec<_> = page.messages.into_iter().map(views::message).collect();
             return Ok(json!({
                 "messages": messages,
@@ -62,18 +59,14 @@ impl Service {
             }));
         }
         let page = self.settled(|| {
-            if get.hidden {
-                self.store
-                    .snapshot(viewer)?
-                    .hidden_messages(id, limit, before)
-            } else {
-                self.store.snapshot(viewer)?.messages(id, limit, before)
+            let seen = self.store.snapshot(viewer)?;
+            match get.hidden {
+                true => seen.hidden_messages(id, limit, before),
+                false => seen.messages(id, limit, before),
             }
-        });
-        page.map(|page| {
-            let messages: Vec<_> = page.messages.into_iter().map(views::message).collect();
-            json!({ "messages": messages, "has_more": page.has_more })
-        })
+        })?;
+        let messages: Vec<_> = page.messages.into_iter().map(views::message).collect();
+        Ok(json!({ "messages": messages, "has_more": page.has_more }))
     }
 
     /// Gives a conversation another title.
@@ -232,8 +225,7 @@ impl Service {
     /// no answer, and are asked for nothing. What is not ended here ends at its next step.
     fn end_turns_of_former_readers(&self, id: ConversationId, by: &str) {
         let ended = self
-            .store
-            .snapshot(&Viewer::server())
+            .server_snapshot()
             .and_then(|seen| seen.turns_of_former_readers(id))
             .and_then(|turns| {
                 let mut turns = turns.into_iter();

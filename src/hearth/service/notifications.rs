@@ -13,7 +13,7 @@ use config::{Config, PushService, QuietHours};
 use serde_json::{Value, json};
 use store::{
     Approval, Identity, LinkedSender, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL,
-    TELEGRAM, Turn, TurnEnd, User, UserRole, Viewer,
+    TELEGRAM, Turn, TurnEnd, User, UserRole,
 };
 
 /// How long a question waits before phones are notified: whoever sits in front of it has
@@ -67,13 +67,13 @@ impl Service {
             || people.any(|person| person.notifications.is_some())
     }
 
-    /// By which services this person is told anything.
+    /// The services by which this person is notified.
     pub(super) fn services_of(&self, person: UserId) -> Result<Vec<&'static str>> {
         let config = self.settings.current();
         if !self.notifies(&config) {
             return Ok(Vec::new());
         }
-        let seen = self.store.snapshot(&Viewer::server())?;
+        let seen = self.server_snapshot()?;
         let user = seen.user_by_id(person)?;
         Ok(user.map_or(Vec::new(), |user| {
             let has_chat = self.has_chat(&config, user.id);
@@ -134,8 +134,7 @@ impl Service {
             _ => return Vec::new(),
         };
         let user = match self
-            .store
-            .snapshot(&Viewer::server())
+            .server_snapshot()
             .and_then(|seen| seen.user_by_id(user))
         {
             Ok(Some(user)) => user,
@@ -248,7 +247,7 @@ impl Service {
     /// stored who is notified.
     pub(super) fn notify_of_waiting(&self) -> Result<()> {
         if self.notifies(&self.settings.current()) && self.queue.has_suspended() {
-            let seen = self.store.snapshot(&Viewer::server())?;
+            let seen = self.server_snapshot()?;
             let waiting = seen.waiting_approvals()?;
             drop(seen);
             self.notify_of_requests(&waiting);

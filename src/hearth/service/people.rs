@@ -310,10 +310,7 @@ impl Service {
             usage: rows.into_iter().map(row).collect(),
             budget: record::Budget {
                 monthly_tokens: self.settings.current().budget.monthly_tokens,
-                used_this_month: self
-                    .store
-                    .snapshot(&Viewer::server())?
-                    .tokens_of_month(self.clock.now())?,
+                used_this_month: self.server_snapshot()?.tokens_of_month(self.clock.now())?,
             },
         }))
     }
@@ -344,7 +341,7 @@ impl Service {
         }
         self.person_gone(removed.unseen);
         for (conversation, before) in removed.handed_over {
-            let shared = (self.store.snapshot(&Viewer::server())?).conversation(conversation)?;
+            let shared = self.server_snapshot()?.conversation(conversation)?;
             self.publish_shared(before, shared, &by.user);
         }
         Ok(json!(record::Removal {

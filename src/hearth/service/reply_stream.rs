@@ -19,7 +19,7 @@ use net::outbox::Outbox;
 use net::task::Task;
 use net::wait::Waker;
 use protocol::event::EventKind;
-use store::{IdempotencyKey, Identity, TurnState, Usage, Viewer};
+use store::{IdempotencyKey, Identity, TurnState, Usage};
 
 /// How much longer a response waits than the model or the turn may take: both end at the
 /// deadline by themselves.
@@ -158,11 +158,11 @@ impl Watcher for Collector {
     fn ended(self: Box<Self>, end: &TurnEnded) {
         let end = match &end.result {
             // These interfaces have no word for it; a reply cut short is none.
-            Ok(reply) if reply.state().is_some() => Err(cancelled()),
+            Ok(reply) if reply.data.state.is_some() => Err(cancelled()),
             Ok(reply) => Ok(ModelReply {
-                text: reply.text().to_owned(),
-                usage: reply.usage(),
-                finish_reason: reply.finish_reason(),
+                text: reply.data.response.clone(),
+                usage: reply.usage,
+                finish_reason: reply.data.finish_reason,
                 ..ModelReply::default()
             }),
             Err(error) => Err(error.clone()),
@@ -357,7 +357,7 @@ impl ReplyStream {
             return error;
         };
         let service = &self.line.service;
-        let seen = service.store.snapshot(&Viewer::server());
+        let seen = service.server_snapshot();
         // Where that cannot be read, it may have.
         match seen.and_then(|seen| seen.steps(id)) {
             Ok(steps) if !has_effect(&steps, &service.assistant().toolbox) => error,
@@ -372,11 +372,9 @@ impl ReplyStream {
         let Source::Turn { id, .. } = self.source else {
             return Usage::default();
         };
-        let store = &self.line.service.store;
+        let service = &self.line.service;
         // Their commit may be on its way.
-        let turn = store
-            .flush()
-            .and_then(|()| store.snapshot(&Viewer::server())?.turn(id));
+        let turn = (service.store.flush()).and_then(|()| service.server_snapshot()?.turn(id));
         turn.map_or_else(|_| Usage::default(), |turn| self.untold(turn.usage))
     }
 
@@ -408,8 +406,7 @@ impl ReplyStream {
         let turn = self
             .line
             .service
-            .store
-            .snapshot(&Viewer::server())
+            .server_snapshot()
             .and_then(|seen| seen.turn(id));
         let why = match turn {
             Ok(turn) if turn.state == TurnState::WaitingApproval => {

@@ -133,7 +133,7 @@ impl Service {
     /// Tells somebody that another person wants to remind them, and what they can do. What the
     /// reminder says is shown among the reminders alone: here it would be said to the model.
     fn ask_to_remind(&self, person: UserId, maker: &Identity, id: ScheduleId) -> Result<()> {
-        let seen = self.store.snapshot(&Viewer::server())?;
+        let seen = self.server_snapshot()?;
         let (person, maker) = (seen.user_by_id(person)?, seen.user_by_id(maker.user_id)?);
         drop(seen);
         let (Some(person), Some(maker)) = (person, maker) else {
@@ -230,7 +230,7 @@ impl Service {
                     self.hub.publish_reminder(&one, None, true);
                 }
             }
-            Err(error) => log::warn!("{}: no reminder is told again: {error}", person.user),
+            Err(error) => log::warn!("{}: reminders are not repeated: {error}", person.user),
         }
     }
 
@@ -436,7 +436,7 @@ impl Service {
 
     /// Tells a person what of theirs moved with the time zone.
     fn tell_of_move(&self, owner: UserId, moved: &[Schedule], zone: &Zone) -> Result<()> {
-        let person = self.store.snapshot(&Viewer::server())?.user_by_id(owner)?;
+        let person = self.server_snapshot()?.user_by_id(owner)?;
         let Some(person) = person.filter(|person| !person.is_program()) else {
             return Ok(());
         };
@@ -477,7 +477,7 @@ impl Service {
         &self,
         next: impl Fn(&Schedule, &Timing) -> Option<Timestamp>,
     ) -> Result<Vec<(Schedule, Timestamp)>> {
-        let schedules = self.store.snapshot(&Viewer::server())?.schedules()?;
+        let schedules = self.server_snapshot()?.schedules()?;
         let mut moved = Vec::new();
         for schedule in schedules.into_iter().filter(|one| one.trigger.is_none()) {
             let Some(timing) = &schedule.timing else {
@@ -496,7 +496,7 @@ impl Service {
 
 /// What is said of the text of a schedule that moved.
 const MOVED_CHARACTERS: usize = 80;
-/// What the message of a reminder says, before the text that is told.
+/// What the message of a reminder says before its text.
 const REMINDER: &str = "Reminder";
 
 /// What a routine asks, with what has happened. That is from outside where anybody may have

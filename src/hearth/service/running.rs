@@ -175,17 +175,14 @@ impl Service {
         if turn.state.is_final() {
             return Ok(None);
         }
-        let message = self
-            .store
-            .snapshot(&Viewer::server())?
-            .message(turn.message_id)?;
+        let message = self.server_snapshot()?.message(turn.message_id)?;
         // Not by `started_at`: its commit may have failed where that of a step did not.
         Ok(Some((turn.into_inner(), message.into_inner(), true)))
     }
 
     /// What a turn has said on disk.
     fn said(&self, id: TurnId) -> String {
-        let seen = self.store.snapshot(&Viewer::server());
+        let seen = self.server_snapshot();
         said_so_far(
             &seen.and_then(|seen| seen.steps(id)).unwrap_or_default(),
             "",

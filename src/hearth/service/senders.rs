@@ -122,7 +122,7 @@ impl Service {
         ))
     }
 
-    /// The person to whom a sender of this account is linked.
+    /// The person that a sender of this account is linked to.
     ///
     /// # Errors
     /// `unauthorized` where that person is a guest now.
@@ -284,7 +284,7 @@ pub(super) fn chat_of_name(name: &str) -> Option<&str> {
     chat.parse::<i64>().is_ok().then_some(chat)
 }
 
-/// What a chat is told at the end of a turn.
+/// What a chat gets at the end of a turn.
 pub(super) fn said_in_chat(words: Words, end: &TurnEnd) -> String {
     match end {
         TurnEnd::Done { reply, .. } => reply.clone(),

@@ -110,7 +110,7 @@ impl Session {
         let connections = &self.service.connections;
         match self.prove(credential) {
             Ok((identity, token)) => {
-                let store = self.service.store();
+                let store = &self.service.store;
                 self.words = language.map(|_| store.words_of(identity.user_id));
                 // The machine's owner holds no token that could be revoked.
                 if !self.peer.is_local {
@@ -152,7 +152,7 @@ impl Session {
                     Some(name) => self.service.act_as(&identity, &name)?,
                 };
                 if let Some(language) = language.as_deref().and_then(code_of) {
-                    let store = self.service.store();
+                    let store = &self.service.store;
                     store.note_language(identity.user_id, language)?;
                 }
                 Ok((identity, None))

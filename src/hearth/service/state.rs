@@ -31,7 +31,7 @@ use base::sync::{lock, read, write};
 use config::{Config, Settings};
 use net::relay_links::RelayLinks;
 use net::token_bucket::TokenBucket;
-use store::{Store, Turn, TurnEnd, Usage};
+use store::{Snapshot, Store, Turn, TurnEnd, Usage, Viewer};
 
 /// How many event numbers are reserved on disk at a time: after a crash, the
 /// next event gets a number above all earlier ones.
@@ -40,14 +40,15 @@ const EVENT_NUMBERS_KEY: &str = "event_numbers_reserved";
 
 /// What everything that serves people and programs shares.
 pub struct Service {
-    pub(super) settings: Arc<Settings>,
-    pub(super) store: Store,
-    pub(super) clock: Clock,
-    pub(super) data_dir: PathBuf,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) data_dir: PathBuf,
     pub(super) started_at: Instant,
     pub(super) last_tick: Mutex<Instant>,
     pub(super) assistant: RwLock<Arc<Assistant>>,
-    pub(super) mcp: Mcp,
+    /// None of its servers runs before [`Service::start_mcp`].
+    pub(crate) mcp: Mcp,
     pub(super) hub: Hub,
     /// The last event number that is reserved on disk; none before the first turn or
     /// subscription.
@@ -73,11 +74,12 @@ pub struct Service {
     pub(super) exports: Mutex<HashMap<ConnectionId, (u64, Exporter)>>,
     /// The copies of the database that connections read.
     pub(super) snapshots: Mutex<HashMap<ConnectionId, Copied>>,
-    /// The people for whom an import is running.
+    /// The people that an import is running for.
     pub(super) imports: Mutex<Vec<UserId>>,
     /// Webhook requests that wait for their turn's end.
     pub(super) waiting_requests: AtomicUsize,
-    pub(super) meter: Meter,
+    /// Counts of turns and deliveries.
+    pub(crate) meter: Meter,
     /// Turns that wait until the database can be written again, and until when
     /// at least.
     pub(super) deferred: Mutex<Vec<(Instant, Deferred)>>,
@@ -85,10 +87,11 @@ pub struct Service {
     pub(super) backup: Mutex<BackupProgress>,
     pub(super) wakes: Wakes,
     pub(super) verifier: Verifier,
-    /// By which the machine's owner is known until this service ends.
-    pub(super) owner_key: Secret,
+    /// By which the machine's owner is known on a local connection until this service ends.
+    pub(crate) owner_key: Secret,
     pub(super) sign_ins: Throttle<Guesser>,
-    pub(super) relays: Arc<RelayLinks>,
+    /// This machine's name on relays, and its links to them.
+    pub(crate) relays: Arc<RelayLinks>,
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
     /// The turns of programs that want something beyond the household's settings.
     pub(crate) programs: Programs,
@@ -178,9 +181,12 @@ impl Service {
         }))
     }
 
-    /// The current settings.
-    pub fn settings(&self) -> &Arc<Settings> {
-        &self.settings
+    /// What the server itself sees, which is everything.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub(crate) fn server_snapshot(&self) -> Result<Snapshot<'_>> {
+        self.store.snapshot(&Viewer::server())
     }
 
     /// Has this called after each change that may concern any setting.
@@ -223,45 +229,10 @@ impl Service {
         }
     }
 
-    /// The database.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// The data directory.
-    pub fn data_dir(&self) -> &Path {
-        &self.data_dir
-    }
-
-    /// The secret of this start, which is the owner's on a local connection.
-    pub fn owner_key(&self) -> &Secret {
-        &self.owner_key
-    }
-
-    /// The clock.
-    pub fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    /// This machine's name on relays, and its links to them.
-    pub fn relays(&self) -> &Arc<RelayLinks> {
-        &self.relays
-    }
-
-    /// The MCP servers; none runs before [`Service::start_mcp`].
-    pub fn mcp(&self) -> &Mcp {
-        &self.mcp
-    }
-
     /// Starts the MCP servers of the configuration, without waiting for them.
     pub fn start_mcp(&self) {
         self.runs_mcp.store(true, Ordering::Relaxed);
         self.mcp.apply(&self.settings.current());
-    }
-
-    /// Counts of turns and deliveries.
-    pub fn meter(&self) -> &Meter {
-        &self.meter
     }
 
     /// Counts of requests to models.

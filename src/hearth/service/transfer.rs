@@ -18,7 +18,7 @@ use base::language::Said;
 use base::people::folded;
 use base::sync::lock;
 use protocol::command::Export;
-use store::{Identity, Store, User, UserRole, Viewer};
+use store::{Identity, User, UserRole, Viewer};
 
 /// Most imports at a time. Each may hold a large conversation in memory.
 const MOST_IMPORTS: usize = 2;
@@ -146,7 +146,19 @@ impl Service {
     ) -> Result<ImportReport> {
         let is_owner = is_owner(identity);
         let importer = if is_owner {
-            importer(&self.store, owner)?
+            match owner {
+                Some(name) => self.find_user(name)?,
+                // Whoever has been an admin longest.
+                None => {
+                    let admins = self.store.users()?.into_iter();
+                    let admins = admins.filter(|user| user.role == UserRole::Admin);
+                    admins.min_by_key(|user| user.id).ok_or_else(|| {
+                        Error::not_found(
+                            "there is no admin to own what has no owner; name a user with --owner",
+                        )
+                    })?
+                }
+            }
         } else {
             if identity.role < UserRole::User || identity.is_narrowed {
                 return Err(Error::unauthorized(
@@ -212,24 +224,6 @@ impl Service {
 /// Whether the machine's owner asks, over its socket. No user, session or token is that.
 fn is_owner(identity: &Identity) -> bool {
     identity.role == UserRole::Owner
-}
-
-/// Whose things become that the machine's owner imports and that have no owner here: the
-/// person named, or whoever has been an admin longest.
-///
-/// # Errors
-/// `not_found` if there is nobody.
-pub fn importer(store: &Store, name: Option<&str>) -> Result<User> {
-    if let Some(name) = name {
-        return store
-            .user(name)?
-            .ok_or_else(|| Error::not_found(format!("there is no user {name:?}")));
-    }
-    let admins = store.users()?.into_iter();
-    let admins = admins.filter(|user| user.role == UserRole::Admin);
-    admins.min_by_key(|user| user.id).ok_or_else(|| {
-        Error::not_found("there is no admin to own what has no owner; name a user with --owner")
-    })
 }
 
 /// The format of this name.

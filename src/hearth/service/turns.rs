@@ -234,10 +234,7 @@ impl Service {
                 self.queue.announce(job, || self.hub.publish_begin(&begun));
             }
             (Begun::Repeat(turn), Some(watch)) => {
-                if let Ok(turn) = self
-                    .store
-                    .snapshot(&Viewer::server())
-                    .and_then(|seen| seen.turn(turn.id))
+                if let Ok(turn) = self.server_snapshot().and_then(|seen| seen.turn(turn.id))
                     && turn.state.is_final()
                     && let Some(watcher) = self.hub.unwatch(watch)
                 {
@@ -327,8 +324,8 @@ impl Service {
         match self.queue.withdraw(id, turn.conversation_id) {
             Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {
-                let approvals = self.store.snapshot(&Viewer::server())?.approvals_of(id)?;
-                let said = said_so_far(&self.store.snapshot(&Viewer::server())?.steps(id)?, "");
+                let approvals = self.server_snapshot()?.approvals_of(id)?;
+                let said = said_so_far(&self.server_snapshot()?.steps(id)?, "");
                 self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
                 self.publish_expired(id, &approvals, by);
                 Ok(json!({ "turn_id": id, "state": TurnState::Cancelled.as_str() }))
@@ -341,8 +338,7 @@ impl Service {
     pub(super) fn publish_expired(&self, turn: TurnId, approvals: &[Approval], by: &str) {
         let has_ended = |turn: Durable<Turn>| turn.state.is_final();
         if !self
-            .store
-            .snapshot(&Viewer::server())
+            .server_snapshot()
             .and_then(|seen| seen.turn(turn))
             .is_ok_and(has_ended)
         {

@@ -15,7 +15,6 @@ use base::error::{Code, Error};
 use base::language::Words;
 use base::url::host_only;
 use config::Person;
-use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
     Approval, Calendar, CalendarEvent, Conversation, Delivery, Found, Hit, Identity, Invitation,
@@ -63,18 +62,6 @@ pub fn tokens(usage: Usage) -> record::Tokens {
         input: usage.input,
         output: usage.output,
         cached: usage.cached,
-    }
-}
-
-/// The state of a link to a relay.
-pub fn relay_link(status: LinkStatus) -> record::RelayLink {
-    record::RelayLink {
-        name: status.name,
-        url: status.url,
-        state: status.state.as_str(),
-        clients: status.clients as u64,
-        last_error: status.last_error,
-        next_try: status.next_try,
     }
 }
 
@@ -178,8 +165,8 @@ pub fn turn(turn: Turn, reply: Option<Message>, words: Option<Words>) -> record:
     }
 }
 
-/// Who is covered by an answer for the conversation, or for always; nobody where it is not
-/// known who asked.
+/// Whose calls an answer covers that holds for the conversation or for always: nobody's when it
+/// is unknown who asked.
 pub fn covers(approval: &Approval, words: Words) -> Option<String> {
     match (&approval.account, approval.user_id) {
         (Some(account), _) => Some(words.say("approval.webhook", &[("account", account)])),

@@ -10,7 +10,7 @@ use base::ids::TurnId;
 use config::{Limits, WebhookAccount};
 use protocol::command::{AddWebhookAccount, CHAT_MESSAGE_BYTES, TestWebhookAccount, check_message};
 use protocol::record;
-use store::{DeliveryState, Identity, UserRole, Viewer};
+use store::{DeliveryState, Identity, UserRole};
 
 /// The message of a test without one.
 const MESSAGE: &str = "This is a test of the webhook. Answer with one short sentence.";
@@ -58,8 +58,7 @@ impl Service {
         let mut undelivered = 0;
         for state in [DeliveryState::Pending, DeliveryState::Held] {
             let all = self
-                .store
-                .snapshot(&Viewer::server())?
+                .server_snapshot()?
                 .deliveries(Some(state), usize::MAX)?;
             undelivered += all.iter().filter(|one| one.account == name).count();
         }

@@ -12,7 +12,7 @@ use base::language::Said;
 use base::sync::lock;
 use net::cancel::Cancel;
 use net::task::Task;
-use store::{Destination, Outgoing, TurnEnd, TurnState, Usage, Viewer};
+use store::{Destination, Outgoing, TurnEnd, TurnState, Usage};
 
 /// How long a turn waits before it is tried again on a database that could not
 /// be written: a disk that is nearly full takes some writes and not others.
@@ -174,11 +174,7 @@ impl Service {
             return;
         }
         let error = Error::server(Said::of("error.turn_broke", &[]), format!("{id} panicked"));
-        match self
-            .store
-            .snapshot(&Viewer::server())
-            .and_then(|seen| seen.turn(id))
-        {
+        match self.server_snapshot().and_then(|seen| seen.turn(id)) {
             Ok(turn) => self.conclude(&turn, TurnEnd::failed(error), Usage::default(), ""),
             Err(_) => self.queue.turn_ended(id, conversation),
         }

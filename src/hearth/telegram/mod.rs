@@ -30,7 +30,7 @@ use net::http_client::HttpClient;
 use net::task::Task;
 use net::tls::Trust;
 use problem::{FIRST_PAUSE, Problem};
-use store::{IdempotencyKey, IncludedFile, TELEGRAM, User, Viewer};
+use store::{IdempotencyKey, IncludedFile, TELEGRAM, User};
 use work::{Stored, Work, take_next};
 
 /// How long Telegram keeps a request open while there is nothing.
@@ -161,7 +161,7 @@ impl Bot {
 
     /// Goes on with what waited at the last stop.
     fn load(self: &Arc<Bot>) -> Result<(), Problem> {
-        let stored = self.service.store().meta(&self.key());
+        let stored = self.service.store.meta(&self.key());
         let stored = stored.map_err(Problem::Later)?.uncommitted();
         let mut work = lock(&self.work);
         work.stored = Stored::parse(&stored.unwrap_or_default());
@@ -171,7 +171,7 @@ impl Bot {
 
     /// Gets what is new, stores it, and has it handled.
     fn round(self: &Arc<Bot>) -> Result<(), Problem> {
-        let store = self.service.store();
+        let store = &self.service.store;
         let (next, newest_at, waiting) = {
             let stored = &lock(&self.work).stored;
             (stored.next, stored.newest_at, stored.waiting.len())
@@ -180,7 +180,7 @@ impl Bot {
             self.api.cancel.wait(FIRST_PAUSE);
             return Ok(());
         }
-        let is_numbered = self.service.clock().now().since(newest_at) < NUMBERED;
+        let is_numbered = self.service.clock.now().since(newest_at) < NUMBERED;
         let asked = json!({
             // All that are not acknowledged, where they may have any number.
             "offset": if is_numbered { next } else { 0 },
@@ -196,7 +196,7 @@ impl Bot {
         let mut work = lock(&self.work);
         let mut stored = work.stored.clone();
         stored.next = last + 1;
-        stored.newest_at = self.service.clock().now();
+        stored.newest_at = self.service.clock.now();
         let new = updates.as_array().into_iter().flatten();
         stored.waiting.extend(new.cloned());
         (store.set_meta(&self.key(), &stored.text())).map_err(Problem::Later)?;
@@ -243,7 +243,7 @@ impl Bot {
             let id = &update["update_id"];
             work.stored.waiting.retain(|one| one["update_id"] != *id);
             work.handled.retain(|one| *one != chat);
-            if let Err(error) = (self.service.store()).set_meta(&self.key(), &work.stored.text()) {
+            if let Err(error) = (self.service.store).set_meta(&self.key(), &work.stored.text()) {
                 // It is stored with the next one. Until then a restart would repeat it.
                 log::error!("{error}");
             }
@@ -325,11 +325,11 @@ impl Bot {
         if text == "/new" {
             let number = message["message_id"].as_i64().unwrap_or(id);
             let name = format!("{chat}.{number}");
-            self.service.store().set_meta(&topic, &name)?;
+            self.service.store.set_meta(&topic, &name)?;
             self.say(chat, &person.words().word("telegram.new"));
             return Ok(());
         }
-        let name = self.service.store().meta(&topic)?;
+        let name = self.service.store.meta(&topic)?;
         let name = name.uncommitted().unwrap_or_else(|| chat.to_owned());
         let mut text = match answer {
             // The code is of no use to anybody.
@@ -479,11 +479,9 @@ impl Bot {
     }
 
     fn keep_showing(&self) {
-        let store = self.service.store();
         let runs = |turn: TurnId| {
-            let seen = store.snapshot(&Viewer::server());
-            seen.and_then(|seen| seen.turn(turn))
-                .is_ok_and(|turn| !turn.state.is_final())
+            let turn = (self.service.server_snapshot()).and_then(|seen| seen.turn(turn));
+            turn.is_ok_and(|turn| !turn.state.is_final())
         };
         loop {
             let chats = {
@@ -513,7 +511,7 @@ impl Bot {
 
     /// Tells a stranger, or a group, something, once for all.
     fn say_once(&self, chat: &str, text: &str) -> Result<(), Error> {
-        if self.service.store().refuse_chat(chat, STRANGERS)? {
+        if self.service.store.refuse_chat(chat, STRANGERS)? {
             self.say(chat, text);
         }
         Ok(())

@@ -515,12 +515,14 @@ impl<'a> Importer<'a> {
             is_outside: self.is_outside(Some(outside)),
             name: name.clone(),
         };
-        let stored = self.store.import_list(&self.request.viewer, list);
-        let reason = match &stored {
-            Err(error) if error.code() == Code::Unauthorized => "lists, which are the household's",
-            _ => "lists over a limit",
+        let stored = match self.store.import_list(&self.request.viewer, list) {
+            Err(error) if error.code() == Code::Unauthorized => {
+                self.report.skip("lists, which are the household's");
+                return Ok(());
+            }
+            stored => stored,
         };
-        match self.unless_refused(stored, reason)? {
+        match self.unless_refused(stored, "lists over a limit")? {
             None | Some((0, false)) => {}
             Some((added, _)) => {
                 self.report.items += added as u64;
@@ -530,10 +532,10 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// What was stored; nothing when the store refuses it, which is skipped for this reason.
+    /// What was stored; nothing when it breaks a rule of the store, for which it is skipped.
     fn unless_refused<T>(&mut self, stored: Result<T>, reason: &str) -> Result<Option<T>> {
         match stored {
-            Err(error) if matches!(error.code(), Code::InvalidRequest | Code::Unauthorized) => {
+            Err(error) if error.code() == Code::InvalidRequest => {
                 self.report.skip(reason);
                 Ok(None)
             }

@@ -149,7 +149,7 @@ pub fn check_body(
 
 /// The idempotency key of a signed request: whoever has seen the request could send it
 /// again under a key of their own, so only what the signature covers can tell that it is
-/// the same. That is the signature, and with Stripe, which signs each attempt anew, the
+/// the same. That is the signature, and with Stripe, which signs each attempt again, the
 /// event's `id`.
 pub fn signed_key(proof: &Proof, document: &Value) -> Option<String> {
     match proof {

@@ -85,7 +85,7 @@ impl Incoming {
         request: &Request,
     ) -> Result<Answer> {
         let wait = preference::wait(&request.head);
-        let now = self.service.clock().now();
+        let now = self.service.clock.now();
         guard::check_body(account, &request.head, proof, &request.body, now)?;
         let (document, files) = format::read(format, request)?;
         if let Some(pointer) = config::misfit(&account.when, &document) {
@@ -140,7 +140,7 @@ impl Incoming {
         };
         let mut response = match &result {
             Ok(reply) => {
-                let receipt = receipt(Some(reply.text()), reply.state());
+                let receipt = receipt(Some(&reply.data.response), reply.data.state);
                 Response::json(200, envelope::success(None, receipt))
             }
             Err(error) => Response::json(

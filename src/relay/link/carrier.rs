@@ -344,7 +344,8 @@ impl<'a> Carrier<'a> {
 
     fn count(&self) {
         let clients = self.clients.len();
-        self.entry.update(|standing| standing.clients = clients);
+        self.entry
+            .update(|standing| standing.clients = clients as u64);
     }
 
     /// Closes the link because the relay broke the protocol: the two ends no longer

@@ -251,7 +251,7 @@ impl Link {
         let mut logged = String::new();
         loop {
             self.entry.update(|status| {
-                status.state = LinkState::Connecting;
+                status.state = LinkState::Connecting.as_str();
                 status.next_try = None;
             });
             let mut lasted = Duration::ZERO;
@@ -260,7 +260,8 @@ impl Link {
                     let since = Instant::now();
                     log::info!("relay {}: linked as {}", self.name, self.machine_id());
                     logged.clear();
-                    self.entry.update(|status| status.state = LinkState::Linked);
+                    self.entry
+                        .update(|status| status.state = LinkState::Linked.as_str());
                     let end = self.carry(socket, linked, stop);
                     lasted = since.elapsed();
                     end
@@ -291,7 +292,7 @@ impl Link {
             }
             let next_try = self.parts.server.clock.now().plus(wait);
             self.entry.update(|status| {
-                status.state = state;
+                status.state = state.as_str();
                 status.clients = 0;
                 status.last_error = Some(reason.clone());
                 status.next_try = Some(next_try);

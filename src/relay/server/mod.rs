@@ -87,7 +87,7 @@ impl Options {
             messages_per_second: MESSAGES_PER_SECOND,
             connections: MACHINES * (1 + CLIENTS_PER_MACHINE),
             connections_per_address: CONNECTIONS_PER_ADDRESS,
-            trusted_proxies: AddressPatterns::none(),
+            trusted_proxies: AddressPatterns::default(),
         }
     }
 }

@@ -190,7 +190,7 @@ impl Form for Messages {
         report.unwrap_or_default()
     }
 
-    fn whole(&self, reply: &ModelReply) -> Response {
+    fn whole(&self, reply: &ModelReply, _: &str) -> Response {
         Response::json(200, self.result(Ok(text_of(reply))).to_string())
     }
 

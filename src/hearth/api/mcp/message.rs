@@ -71,20 +71,24 @@ impl Request {
     }
 }
 
-/// Reads a body: a message, or several in an array.
+/// What a body holds: a message, or several in an array.
+pub enum Body {
+    One(Message),
+    Several(Vec<Result<Message, Fault>>),
+}
+
+/// Reads a body.
 ///
 /// # Errors
 /// `PARSE_ERROR`, `INVALID_REQUEST`.
-pub fn read(body: &[u8]) -> Result<Result<Message, Vec<Result<Message, Fault>>>, Fault> {
+pub fn read(body: &[u8]) -> Result<Body, Fault> {
     let value = serde_json::from_slice(body).map_err(|error| {
-        Fault::new(
-            PARSE_ERROR,
-            format!("not valid JSON: {}", json_problem(&error)),
-        )
+        let why = format!("not valid JSON: {}", json_problem(&error));
+        Fault::new(PARSE_ERROR, why)
     })?;
     match value {
-        Value::Array(items) => Ok(Err(items.into_iter().map(message).collect())),
-        value => message(value).map(Ok),
+        Value::Array(items) => Ok(Body::Several(items.into_iter().map(message).collect())),
+        value => message(value).map(Body::One),
     }
 }
 
@@ -219,10 +223,10 @@ mod tests {
         for [text, expected] in rows(table) {
             let has_id = text.contains("\"id\":1,") || text.contains("\"id\":1}");
             let found = match read(text.as_bytes()) {
-                Ok(Ok(Message::Request(_))) => "request".to_owned(),
-                Ok(Ok(Message::Notification { .. })) => "notification".to_owned(),
-                Ok(Ok(Message::Answer)) => "answer".to_owned(),
-                Ok(Err(_)) => "several".to_owned(),
+                Ok(Body::One(Message::Request(_))) => "request".to_owned(),
+                Ok(Body::One(Message::Notification { .. })) => "notification".to_owned(),
+                Ok(Body::One(Message::Answer)) => "answer".to_owned(),
+                Ok(Body::Several(_)) => "several".to_owned(),
                 Err(fault) => {
                     assert_eq!(*fault.id == 1, has_id, "{text}");
                     fault.message

@@ -26,7 +26,7 @@ use base::error::{Error, Result};
 use base::language::Words;
 use base::secret::{base32_lower, random_bytes};
 use message::{
-    Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
+    Body, Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
 };
 use net::http::{Answer, Head, Response};
 use revision::{BATCHES, HANDSHAKES, NEWEST_HANDSHAKE, STATELESS};
@@ -55,8 +55,8 @@ pub fn answer(exchange: Exchange<'_>) -> Result<Answer> {
         by: by.ok_or_else(|| Error::invalid_token("/mcp needs a token"))?,
     };
     Ok(match message::read(&exchange.request.body) {
-        Ok(Ok(message)) => client.one(message),
-        Ok(Err(several)) => Answer::Now(client.several(several)),
+        Ok(Body::One(message)) => client.one(message),
+        Ok(Body::Several(several)) => Answer::Now(client.several(several)),
         Err(fault) => Answer::Now(fault.response(&fault.id)),
     })
 }

@@ -103,9 +103,8 @@ impl ServerAccess {
         let (credential, session) = match (token, user, local) {
             (Some(token), ..) => (Credential::Token(Secret::new(token)), None),
             (None, Some(user), _) => {
-                let ask = context.input_is_terminal;
                 let prompt = format!("Password of {user}: ");
-                let password = password::read_secret(context, &prompt, ask)?;
+                let password = password::read_secret(context, &prompt)?;
                 asked = Some(password.clone());
                 if is_relayed {
                     let user = user.to_owned();

@@ -11,7 +11,6 @@ use super::report;
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
-use crate::cli::prompter::Prompter;
 use crate::server::StartError;
 use base::files;
 
@@ -78,7 +77,7 @@ pub(super) fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliCont
                 aside.display()
             )));
         }
-        let again = Prompter::new(context).ask("Edit it again? (yes or no)", "yes")?;
+        let again = context.ask("Edit it again? (yes or no)", "yes")?;
         if !matches!(again.as_deref(), Some("yes" | "y")) {
             return Err(CliError::failed(format!(
                 "nothing was changed; the draft is {}, and `hearth config edit` opens it again",

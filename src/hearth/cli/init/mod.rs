@@ -20,7 +20,6 @@ use super::data_directory::DataDirectory;
 use super::door::{Configuration, Door};
 use super::first_run;
 use super::password;
-use super::prompter::Prompter;
 use base::clock::Clock;
 use base::secret::Secret;
 use config::{Config, RelayChannel};
@@ -87,14 +86,13 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         true => Some(directory.settings()?.current()),
         false => None,
     };
-    let mut prompter = Prompter::new(context);
-    prompter.say(&format!(
+    context.say(&format!(
         "This sets up Hearth in {}. Press Enter for the default in brackets.\n",
         directory.path().display()
     ))?;
-    let chosen = model::choose(arguments, &mut prompter, current.as_deref())?;
-    let reach = reach(arguments, &mut prompter, current.as_deref())?;
-    let relay = relay(arguments, &mut prompter)?;
+    let chosen = model::choose(arguments, context, current.as_deref())?;
+    let reach = reach(arguments, context, current.as_deref())?;
+    let relay = relay(arguments, context)?;
     let password = first_password(arguments, &directory, context)?;
 
     let given = match &password {
@@ -141,7 +139,7 @@ fn show(password: &AdminPassword, context: &mut CliContext) -> io::Result<()> {
 
 fn reach(
     arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     current: Option<&Config>,
 ) -> Result<Option<Reach>, CliError> {
     if arguments.has("lan") {
@@ -156,7 +154,7 @@ fn reach(
         false => "lan",
     };
     let question = "Who may connect: the local network (lan), or only this machine (local)?";
-    let answer = prompter.choose(question, &["lan", "local"], usual)?;
+    let answer = context.choose(question, &["lan", "local"], usual)?;
     let chosen = answer.as_deref().unwrap_or(usual);
     // What stays as it is may be an address that is neither of the two.
     Ok(match (current, chosen) {
@@ -172,19 +170,16 @@ struct RelaySetup {
     token: Secret,
 }
 
-fn relay(
-    arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
-) -> Result<Option<RelaySetup>, CliError> {
+fn relay(arguments: &Arguments, context: &mut CliContext) -> Result<Option<RelaySetup>, CliError> {
     const NONE: &str = "none";
     let is_address = |url: &str| url.starts_with("wss://") || url.starts_with("ws://");
     let url = match arguments.text("relay")? {
         Some(url) => Some(url.to_owned()),
         None => loop {
             let question = "Connect via a relay, to be reachable from anywhere (wss://...)?";
-            match prompter.ask(question, NONE)? {
+            match context.ask(question, NONE)? {
                 Some(url) if url != NONE && !is_address(&url) => {
-                    prompter.say("Please enter a URL with wss:// or ws://, or none.")?;
+                    context.say("Please enter a URL with wss:// or ws://, or none.")?;
                 }
                 answer => break answer,
             }
@@ -197,9 +192,9 @@ fn relay(
         let message = format!("--relay must be a URL with wss:// or ws://, not {url:?}");
         return Err(arguments.usage(message));
     }
-    let token = match prompter.variable(RELAY_TOKEN) {
+    let token = match context.variable(RELAY_TOKEN) {
         Some(token) => Some(Secret::new(token)),
-        None => prompter.ask_secret("The relay's AUTH_TOKEN:")?,
+        None => context.ask_secret("The relay's AUTH_TOKEN:")?,
     };
     match token.filter(|token| !token.is_empty()) {
         Some(token) => Ok(Some(RelaySetup { url, token })),
@@ -230,26 +225,26 @@ fn first_password(
     if arguments.has("generate") {
         return Ok(AdminPassword::Generated(Secret::random_password()));
     }
-    let asks = context.input_is_terminal && !is_given;
-    if !is_given && let Some(password) = context.variable("HEARTH_ADMIN_PASSWORD") {
-        let password = Secret::new(password);
+    let given = match is_given {
+        true => Some(password::read_plain(context)?),
+        false => context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new),
+    };
+    if let Some(password) = given {
         password::check(&password)?;
         return Ok(AdminPassword::Given(password));
     }
-    if !is_given && !asks {
+    if !context.input_is_terminal {
         return Ok(AdminPassword::Generated(Secret::random_password()));
     }
     let prompt = format!("A password for {} [generate one]: ", first_run::ADMIN);
     loop {
-        let typed = password::read_secret(context, &prompt, asks)?;
-        if asks && typed.is_empty() {
+        let typed = password::read_secret(context, &prompt)?;
+        if typed.is_empty() {
             return Ok(AdminPassword::Generated(Secret::random_password()));
         }
         let problem = match password::check(&typed) {
-            Err(error) if asks => error.message().to_owned(),
-            Err(error) => return Err(error),
-            Ok(()) if !asks => return Ok(AdminPassword::Given(typed)),
-            Ok(()) => match password::read_secret(context, "Repeat: ", true)? == typed {
+            Err(error) => error.message().to_owned(),
+            Ok(()) => match password::read_secret(context, "Repeat: ")? == typed {
                 true => return Ok(AdminPassword::Given(typed)),
                 false => "the passwords do not match".to_owned(),
             },

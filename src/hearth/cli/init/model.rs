@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use crate::cli::arguments::Arguments;
 use crate::cli::config::set_value;
-use crate::cli::context::{CliError, CliResult};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
 use crate::cli::local_models;
-use crate::cli::prompter::{Prompter, by_number, numbered};
+use crate::cli::password::read_secret;
+use crate::cli::prompter::{by_number, numbered};
 use agent::model::nearby;
 use agent::model::probe::{Finding, models_at, probe};
 use base::nearest::nearest;
@@ -60,21 +61,21 @@ const OPTIONS: [&str; 5] = [
 /// An answer is missing or invalid, or the test failed.
 pub fn choose(
     arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     current: Option<&Config>,
 ) -> Result<Option<ModelSetup>, CliError> {
     let is_given = OPTIONS.iter().any(|option| arguments.has(option));
-    if current.is_some() && !is_given && !prompter.is_interactive() {
+    if current.is_some() && !is_given && !context.input_is_terminal {
         return Ok(None);
     }
-    let (preset, found) = provider(arguments, prompter, current)?;
+    let (preset, found) = provider(arguments, context, current)?;
     let current = current.filter(|config| config.provider == preset.name);
     let mut chosen = ModelSetup {
         provider: preset.name.to_owned(),
         model: OFFLINE.to_owned(),
         base_url: match found {
             Some(url) => Some(url),
-            None => base_url(arguments, prompter, preset, current)?,
+            None => base_url(arguments, context, preset, current)?,
         },
         key: ApiKey::None,
     };
@@ -84,11 +85,11 @@ pub fn choose(
     // A key is for one address.
     let kept = current.filter(|config| config.base_url == chosen.base_url);
     let kept = kept.and_then(|config| config.api_key.clone());
-    chosen.key = key(arguments, prompter, preset, kept.as_ref())?;
+    chosen.key = key(arguments, context, preset, kept.as_ref())?;
     let usual = current.map(|config| config.model.as_str());
     chosen.model = model(
         arguments,
-        prompter,
+        context,
         preset,
         chosen.base_url.as_deref(),
         usual,
@@ -97,19 +98,19 @@ pub fn choose(
         return Ok(Some(chosen));
     }
     loop {
-        let (said, wrong) = match test(&chosen, kept.as_ref(), prompter) {
+        let (said, wrong) = match test(&chosen, kept.as_ref(), context) {
             Ok(said) => {
-                prompter.say(&said)?;
+                context.say(&said)?;
                 return Ok(Some(chosen));
             }
             Err(failed) => failed,
         };
-        if !prompter.is_interactive() {
+        if !context.input_is_terminal {
             return Err(CliError::failed(format!(
                 "{said}\nNothing was written; --no-test skips this test."
             )));
         }
-        prompter.say(&said)?;
+        context.say(&said)?;
         let corrects = match wrong {
             Correction::ApiKey => "key",
             Correction::Model => "model",
@@ -122,22 +123,22 @@ pub fn choose(
             words.join(", ")
         );
         match (
-            prompter.choose(&question, &words, corrects)?.as_deref(),
+            context.choose(&question, &words, corrects)?.as_deref(),
             wrong,
         ) {
             (Some("save"), _) => return Ok(Some(chosen)),
             (Some("again"), _) | (None, _) => {}
             (_, Correction::ApiKey) => {
-                if let Some(key) = prompter.ask_secret("API key:")? {
+                if let Some(key) = context.ask_secret("API key:")? {
                     chosen.key = ApiKey::Text(key);
                 }
             }
             (_, Correction::Model) => {
-                chosen.model = prompter.ask("Model:", &chosen.model)?.unwrap_or_default();
+                chosen.model = context.ask("Model:", &chosen.model)?.unwrap_or_default();
             }
             (_, Correction::Address) => {
                 let usual = chosen.base_url.as_deref().or(preset.base_url);
-                chosen.base_url = prompter.ask("Address:", usual.unwrap_or_default())?;
+                chosen.base_url = context.ask("Address:", usual.unwrap_or_default())?;
             }
         }
     }
@@ -195,12 +196,12 @@ type Provider = (&'static Preset, Option<String>);
 
 fn provider(
     arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     current: Option<&Config>,
 ) -> Result<Provider, CliError> {
     let name = match arguments.text("provider")? {
         Some(name) => name,
-        None if prompter.is_interactive() => return ask_provider(prompter, current),
+        None if context.input_is_terminal => return ask_provider(context, current),
         None => current.map_or(OFFLINE, |config| &config.provider),
     };
     let preset = Preset::of(name).ok_or_else(|| {
@@ -215,13 +216,10 @@ fn provider(
     Ok((preset, None))
 }
 
-fn ask_provider(
-    prompter: &mut Prompter<'_, '_>,
-    current: Option<&Config>,
-) -> Result<Provider, CliError> {
-    let suggestions = local_models::search(|name| prompter.variable(name));
+fn ask_provider(context: &mut CliContext, current: Option<&Config>) -> Result<Provider, CliError> {
+    let suggestions = local_models::search(|name| context.variable(name));
     for suggestion in &suggestions {
-        prompter.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
+        context.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
     }
     let found = suggestions.first().and_then(|one| Preset::of(one.provider));
     let usual = match (current.and_then(Place::of), found) {
@@ -232,14 +230,14 @@ fn ask_provider(
     };
     let words = Place::ALL.map(|(_, word, _)| word);
     let lines = Place::ALL.map(|(_, word, meaning)| format!("{word:<8} {meaning}"));
-    prompter.say(&format!("Where is the model?\n{}", numbered(&lines)))?;
+    context.say(&format!("Where is the model?\n{}", numbered(&lines)))?;
     let word = |place| {
         Place::ALL
             .iter()
             .find(|(one, ..)| *one == place)
             .map_or("", |one| one.1)
     };
-    let answer = prompter.choose("Which one?", &words, word(usual))?;
+    let answer = context.choose("Which one?", &words, word(usual))?;
     let place = Place::ALL
         .iter()
         .find(|(_, word, _)| answer.as_deref() == Some(word));
@@ -250,7 +248,7 @@ fn ask_provider(
     };
     match place {
         Place::Later => return preset_of(OFFLINE),
-        Place::Network => return on_the_network(prompter, current),
+        Place::Network => return on_the_network(context, current),
         Place::Here | Place::Account => {}
     }
     let names: Vec<&str> = PRESETS
@@ -265,8 +263,8 @@ fn ask_provider(
     let usual = usual
         .chain(names.first().copied())
         .find(|name| names.contains(name));
-    prompter.say(&format!("Model providers:\n{}", numbered(&names)))?;
-    let answer = prompter.choose("Which one?", &names, usual.unwrap_or_default())?;
+    context.say(&format!("Model providers:\n{}", numbered(&names)))?;
+    let answer = context.choose("Which one?", &names, usual.unwrap_or_default())?;
     preset_of(answer.as_deref().unwrap_or(OFFLINE))
 }
 
@@ -279,7 +277,7 @@ fn preset_of(name: &str) -> Result<Provider, CliError> {
 
 /// Looks at an address until something answers there.
 fn on_the_network(
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     current: Option<&Config>,
 ) -> Result<Provider, CliError> {
     let configured = current.filter(|config| Place::of(config) == Some(Place::Network));
@@ -288,14 +286,14 @@ fn on_the_network(
         .unwrap_or_default();
     for _ in 0..TRIES {
         let question = "Address of that machine (such as nas.lan or 192.168.1.20:11434)?";
-        let answer = prompter.ask(question, usual)?.unwrap_or_default();
+        let answer = context.ask(question, usual)?.unwrap_or_default();
         if let Some(config) = configured.filter(|_| !usual.is_empty() && answer == usual) {
             return preset_of(&config.provider);
         }
         let found = match nearby::at(std::slice::from_ref(&answer)) {
             Ok(found) => found,
             Err(error) => {
-                prompter.say(error.message())?;
+                context.say(error.message())?;
                 continue;
             }
         };
@@ -304,17 +302,17 @@ fn on_the_network(
             .map(|server| server.base_url.as_str())
             .collect();
         let Some(first) = urls.first() else {
-            prompter.say("Nothing answers there. Does its server listen on the network?")?;
+            context.say("Nothing answers there. Does its server listen on the network?")?;
             continue;
         };
         for server in &found {
-            prompter.say(&format!("{} answers at {}.", server.title, server.base_url))?;
+            context.say(&format!("{} answers at {}.", server.title, server.base_url))?;
         }
         let chosen = match urls.len() {
             1 => (*first).to_owned(),
             _ => {
-                prompter.say(&numbered(&urls))?;
-                let answer = prompter.choose("Which one?", &urls, first)?;
+                context.say(&numbered(&urls))?;
+                let answer = context.choose("Which one?", &urls, first)?;
                 answer.unwrap_or_else(|| (*first).to_owned())
             }
         };
@@ -329,7 +327,7 @@ fn on_the_network(
 
 fn base_url(
     arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     preset: &Preset,
     current: Option<&Config>,
 ) -> Result<Option<String>, CliError> {
@@ -338,7 +336,7 @@ fn base_url(
         Some(url) => Some(url.to_owned()),
         None if preset.name == OPENAI_COMPATIBLE => {
             let usual = configured.clone().unwrap_or_default();
-            prompter.ask("Address (http://HOST:PORT/v1)?", &usual)?
+            context.ask("Address (http://HOST:PORT/v1)?", &usual)?
         }
         None => None,
     };
@@ -352,16 +350,16 @@ fn base_url(
 
 fn key(
     arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     preset: &Preset,
     kept: Option<&Secret>,
 ) -> Result<ApiKey, CliError> {
     if arguments.has("api-key-stdin") {
-        return prompter.read_secret().map(ApiKey::Text);
+        return read_secret(context, "API key: ").map(ApiKey::Text);
     }
     if let Some(name) = arguments.text("api-key-env")? {
         // The file refers to it, and is invalid while it is not set.
-        return match prompter.variable(name) {
+        return match context.variable(name) {
             Some(_) => Ok(ApiKey::Variable(name.to_owned())),
             None => Err(CliError::failed(format!("{name} is not set"))),
         };
@@ -369,12 +367,12 @@ fn key(
     let Some(usual) = preset.key_variable else {
         return Ok(ApiKey::None);
     };
-    if prompter.variable(usual).is_some() {
-        prompter.say(&format!("The API key is taken from {usual}."))?;
+    if context.variable(usual).is_some() {
+        context.say(&format!("The API key is taken from {usual}."))?;
         return Ok(ApiKey::Variable(usual.to_owned()));
     }
     let or_kept = kept.map_or("", |_| " [keep the one that is saved]");
-    match prompter.ask_secret(&format!("The API key of {}{or_kept}:", preset.title))? {
+    match context.ask_secret(&format!("The API key of {}{or_kept}:", preset.title))? {
         Some(key) if !key.is_empty() => Ok(ApiKey::Text(key)),
         _ if arguments.has("no-test") || kept.is_some() => Ok(ApiKey::None),
         _ => Err(arguments.usage(format!(
@@ -386,7 +384,7 @@ fn key(
 
 fn model(
     arguments: &Arguments,
-    prompter: &mut Prompter<'_, '_>,
+    context: &mut CliContext,
     preset: &Preset,
     base_url: Option<&str>,
     current: Option<&str>,
@@ -399,14 +397,14 @@ fn model(
     let models = url.and_then(|url| models_at(preset.name, url, LIST));
     let models = models.unwrap_or_default();
     if !models.is_empty() {
-        prompter.say(&format!("Available models:\n{}", numbered(&models)))?;
+        context.say(&format!("Available models:\n{}", numbered(&models)))?;
     }
     let first = current
         .or(models.first().map(String::as_str))
         .unwrap_or_default();
     for _ in 0..TRIES {
-        match prompter.ask("Which model?", first)? {
-            Some(answer) if answer.is_empty() => prompter.say("Please enter the model's name.")?,
+        match context.ask("Which model?", first)? {
+            Some(answer) if answer.is_empty() => context.say("Please enter the model's name.")?,
             Some(answer) => {
                 let chosen = by_number(&answer, &models).unwrap_or(&answer);
                 return Ok(chosen.to_owned());
@@ -430,12 +428,12 @@ enum Correction {
 fn test(
     chosen: &ModelSetup,
     kept: Option<&Secret>,
-    prompter: &Prompter<'_, '_>,
+    context: &CliContext,
 ) -> Result<String, (String, Correction)> {
     let api_key = match &chosen.key {
         ApiKey::None => kept.cloned(),
         ApiKey::Text(key) => Some(key.clone()),
-        ApiKey::Variable(name) => match prompter.variable(name) {
+        ApiKey::Variable(name) => match context.variable(name) {
             Some(key) => Some(Secret::new(key)),
             None => return Err((format!("{name} is not set"), Correction::ApiKey)),
         },

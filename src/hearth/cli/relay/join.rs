@@ -164,8 +164,7 @@ fn auth_token(arguments: &Arguments, context: &mut CliContext) -> Result<Secret,
     let token = match given {
         Some(token) => Secret::new(token),
         None if arguments.has("token-stdin") || context.input_is_terminal => {
-            let ask = context.input_is_terminal;
-            password::read_secret(context, "The relay's AUTH_TOKEN: ", ask)?
+            password::read_secret(context, "The relay's AUTH_TOKEN: ")?
         }
         None => {
             return Err(arguments

@@ -10,7 +10,6 @@ use crate::cli::config::{applies, consequences};
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
 use crate::cli::password;
-use crate::cli::prompter::Prompter;
 use crate::cli::running_server::reachable_here;
 use crate::cli::serve::reachable;
 use crate::cli::token::names;
@@ -134,21 +133,20 @@ fn narrowing(
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> Result<Map<String, Value>, CliError> {
-    let mut prompter = Prompter::new(context);
     let tools = match arguments.text("tools")? {
         Some(tools) => tools.to_owned(),
         None => {
-            prompter.say(
+            context.say(
                 "Its messages come from outside. Which tools may they use? Names with commas \
                  between them, or * for all.\nWithout an answer: all but those of the household \
                  (memories, search, schedules, files).",
             )?;
-            prompter.ask("Tools:", "")?.unwrap_or_default()
+            context.ask("Tools:", "")?.unwrap_or_default()
         }
     };
     let audience = match arguments.text("audience")? {
         Some(audience) => Some(audience.to_owned()),
-        None => prompter.ask(
+        None => context.ask(
             "Who sees its conversations (household, or names)?",
             HOUSEHOLD,
         )?,
@@ -192,8 +190,7 @@ fn narrowing(
 fn secret_for(arguments: &Arguments, context: &mut CliContext) -> Result<Option<Secret>, CliError> {
     arguments.exclude("secret-stdin", "no-secret")?;
     if arguments.has("secret-stdin") {
-        let ask = context.input_is_terminal;
-        return password::read_secret(context, "Secret: ", ask).map(Some);
+        return password::read_secret(context, "Secret: ").map(Some);
     }
     Ok((!arguments.has("no-secret")).then(Secret::random_webhook))
 }

@@ -176,7 +176,7 @@ impl Hub {
         self.publish(event, Recipients::Readers(readers));
     }
 
-    /// That a conversation is to be read anew.
+    /// Asks clients to read a conversation again.
     pub fn publish_change(&self, conversation: ConversationId, readers: Readers) {
         self.publish_changed(conversation, false, Recipients::Readers(readers));
     }

@@ -18,10 +18,12 @@ pub const KEPT_BYTES: usize = 2 * 1024 * 1024;
 #[derive(Default)]
 pub struct KeptEvents {
     events: VecDeque<KeptEvent>,
-    /// The texts of the events, one after the other. Thousands of texts of their own,
-    /// made while much comes and goes, would keep the memory around them from being
-    /// given back.
+    /// The texts of the events, one after the other, except of those with [`KeptEvent::worded`].
+    /// Thousands of texts of their own, made while much comes and goes, would keep the
+    /// memory around them from being given back.
     texts: VecDeque<u8>,
+    /// The length of all events.
+    bytes: usize,
     /// The newest event that is no longer kept but once was: a connection that was
     /// away since before it has missed something.
     forgotten: u64,
@@ -41,8 +43,19 @@ pub struct KeptEvent {
     pub recipients: Recipients,
     /// The length of what is sent to programs, in bytes.
     pub length: usize,
-    /// The event, where others get it in their own words.
+    /// The event, where others get it in their own words: it is kept in place of its text.
     pub worded: Option<Box<Event>>,
+}
+
+impl KeptEvent {
+    /// The length of its text among the [`KeptEvents::texts`].
+    fn in_texts(&self) -> usize {
+        if self.worded.is_some() {
+            0
+        } else {
+            self.length
+        }
+    }
 }
 
 impl KeptEvents {
@@ -58,14 +71,15 @@ impl KeptEvents {
     /// no room for.
     pub fn push(&mut self, mut kept: KeptEvent, text: &str) {
         let is_full = |kept: &KeptEvents| {
-            kept.events.len() >= KEPT_EVENTS || kept.texts.len() + text.len() > KEPT_BYTES
+            kept.events.len() >= KEPT_EVENTS || kept.bytes + text.len() > KEPT_BYTES
         };
         while is_full(self) {
             let Some(oldest) = self.events.pop_front() else {
                 self.forgotten = kept.seq;
                 return;
             };
-            self.texts.drain(..oldest.length);
+            self.texts.drain(..oldest.in_texts());
+            self.bytes -= oldest.length;
             self.forgotten = oldest.seq;
         }
         if self.events.capacity() == 0 {
@@ -75,7 +89,10 @@ impl KeptEvents {
             self.texts.reserve_exact(KEPT_BYTES);
         }
         self.share_readers(&mut kept.recipients);
-        self.texts.extend(text.as_bytes());
+        self.bytes += kept.length;
+        if kept.worded.is_none() {
+            self.texts.extend(text.as_bytes());
+        }
         self.events.push_back(kept);
     }
 
@@ -113,11 +130,11 @@ impl KeptEvents {
         let mut texts = Vec::new();
         let mut begin = 0;
         for kept in &self.events {
-            let end = begin + kept.length;
+            let end = begin + kept.in_texts();
             if kept.seq > seq && wants(kept) {
-                let text = match (&kept.worded, words) {
-                    (Some(event), Some(_)) => event.to_text(kept.seq, words),
-                    _ => {
+                let text = match &kept.worded {
+                    Some(event) => event.to_text(kept.seq, words),
+                    None => {
                         let text = self.texts.range(begin..end).copied().collect();
                         String::from_utf8(text).expect("a text was put there")
                     }
@@ -151,10 +168,11 @@ impl KeptEvents {
         let mut begin = 0;
         let mut texts = VecDeque::with_capacity(self.texts.capacity());
         self.events.retain(|kept| {
-            let end = begin + kept.length;
+            let end = begin + kept.in_texts();
             let stays = !is_gone(kept);
-            if stays {
-                texts.extend(self.texts.range(begin..end));
+            match stays {
+                true => texts.extend(self.texts.range(begin..end)),
+                false => self.bytes -= kept.length,
             }
             begin = end;
             stays
@@ -162,9 +180,9 @@ impl KeptEvents {
         self.texts = texts;
     }
 
-    /// How many are kept, and how many bytes they have.
+    /// How many are kept, how many bytes they have, and how many of these are texts.
     #[cfg(test)]
-    pub fn size(&self) -> (usize, usize) {
-        (self.events.len(), self.texts.len())
+    pub fn size(&self) -> (usize, usize, usize) {
+        (self.events.len(), self.bytes, self.texts.len())
     }
 }

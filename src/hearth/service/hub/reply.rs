@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::Person;
 use base::error::{Error, Result};
-use base::reply::FinishReason;
 use protocol::record;
 use store::{Durable, Message, Readers, Turn, TurnState, Usage};
 
@@ -31,11 +30,12 @@ use store::{Durable, Message, Readers, Turn, TurnState, Usage};
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Reply {
+    /// What is sent.
     #[serde(flatten)]
-    data: record::Reply,
+    pub data: record::Reply,
     /// Tokens that the turn used.
     #[serde(skip)]
-    usage: Usage,
+    pub usage: Usage,
     /// Who saw the conversation when the turn ended.
     #[serde(skip)]
     readers: Readers,
@@ -72,21 +72,6 @@ impl Reply {
         })
     }
 
-    /// Why it is not whole.
-    pub fn finish_reason(&self) -> Option<FinishReason> {
-        self.data.finish_reason
-    }
-
-    /// Tokens that the turn used.
-    pub fn usage(&self) -> Usage {
-        self.usage
-    }
-
-    /// Its text.
-    pub fn text(&self) -> &str {
-        &self.data.response
-    }
-
     /// The same for somebody who waits for it.
     ///
     /// # Errors
@@ -101,10 +86,5 @@ impl Reply {
                 self.data.conversation_id
             )))
         }
-    }
-
-    /// `cancelled` when somebody stopped the turn.
-    pub fn state(&self) -> Option<&'static str> {
-        self.data.state
     }
 }

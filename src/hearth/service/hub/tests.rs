@@ -1,5 +1,6 @@
 use super::kept::{KEPT_BYTES, KEPT_EVENTS};
 use super::*;
+use base::error::Code;
 use base::ids::{MessageId, UserId};
 use protocol::event::EventKind;
 use store::UserRole;
@@ -149,17 +150,31 @@ fn a_gap_that_is_no_longer_kept_is_told() {
 fn both_bounds_of_what_is_kept_hold_and_are_documented() {
     let hub = hub_after(0);
     let kept = || hub.lock().kept.size();
-    let long = EventKind::ConversationRenamed {
-        title: "x".repeat(KEPT_BYTES / 4),
+    let long = || "x".repeat(KEPT_BYTES / 4);
+    let failed = EventKind::Failed {
+        code: Code::ServerError,
+        error: long().into(),
+        key: None,
+        cancelled: false,
+        text: None,
     };
-    for _ in 0..5 {
-        hub.tell(event(1, long.clone()));
+    let renamed = EventKind::ConversationRenamed { title: long() };
+    for (kind, is_worded) in [(failed, true), (renamed, false)] {
+        for _ in 0..5 {
+            hub.tell(event(1, kind.clone()));
+        }
+        let (count, bytes, texts) = kept();
+        assert_eq!(count, 3, "a fourth does not fit");
+        assert_eq!(
+            texts,
+            if is_worded { 0 } else { bytes },
+            "each is kept once"
+        );
     }
-    assert_eq!(kept().0, 3, "a fourth does not fit");
     for _ in 0..KEPT_EVENTS + 1 {
         hub.tell(done(1));
     }
-    let (count, bytes) = kept();
+    let (count, bytes, _) = kept();
     assert!(
         count <= KEPT_EVENTS && bytes <= KEPT_BYTES,
         "{count} {bytes}"

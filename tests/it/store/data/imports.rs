@@ -178,10 +178,18 @@ fn what_is_no_file_is_imported_as_it_comes_and_what_fails_is_shown_all_the_same(
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
     let import = |folder: &Path, text: &str| {
-        // Waited for by nobody: it does not end if the command never opens the file.
         let (fifo_too, text) = (fifo.clone(), text.to_owned());
-        std::thread::spawn(move || fs::write(fifo_too, text));
-        run(folder, &["import", fifo.to_str().unwrap()])
+        let writer = std::thread::spawn(move || fs::write(fifo_too, text));
+        let told = run(folder, &["import", fifo.to_str().unwrap()]);
+        // Takes what the command left, also if it never opened the file: the writer ends.
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        let rest = rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty()).unwrap();
+        while !writer.is_finished() {
+            let _ = rustix::io::read(&rest, &mut [0; 4096]);
+            std::thread::yield_now();
+        }
+        let _ = writer.join().unwrap();
+        told
     };
     let other = TemporaryDirectory::new();
     write_config(other.path(), json!({}));
