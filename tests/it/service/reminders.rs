@@ -679,6 +679,29 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
     eventually("it has run again", || {
         (outcomes(&mut client, &id).len() == 31).then_some(())
     });
+
+    // What not everybody who sees a routine may see runs it for nobody.
+    let said = json!({ "type": "chat", "message": "hello", "audience": "household" });
+    let shared = admin.ask(said)["conversation_id"].clone();
+    let on_safe = json!({
+        "type": "create_schedule", "prompt": "x", "on": "webhook safe", "conversation_id": shared,
+    });
+    let id = admin.ask(on_safe)["schedule_id"].clone();
+    let body = json!({ "message": "The alarm is off." });
+    assert_eq!(post(home.address(), "/safe", &[], &body).status, 202);
+    let all = schedules(&mut admin);
+    let told = all.iter().find(|one| one["schedule_id"] == id).unwrap();
+    assert!(
+        told["next_at"].is_null() && told["last_run"].is_null(),
+        "{told}"
+    );
+    let own = all
+        .iter()
+        .find(|one| one["on"] == "webhook safe" && one["schedule_id"] != id);
+    let own = own.unwrap()["schedule_id"].clone();
+    eventually("its maker's own runs", || {
+        (outcomes(&mut admin, &own) == ["replied"]).then_some(())
+    });
 }
 
 #[test]
