@@ -378,6 +378,12 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
         let info = admin.ask(json!({ "type": "server_info" }));
         (info["connections"] == 1).then_some(())
     });
+    // A program of theirs that would not hear of it does not stand for them.
+    let of_household = home.token("user", &json!({ "only": "household" }));
+    let mut program = home.websocket(&of_household);
+    program.ask(json!({ "type": "subscribe" }));
+    let mut reader = home.websocket(&home.tokens.user);
+    reader.ask(json!({ "type": "subscribe", "events": ["list.updated"] }));
     let store = open(home.folder.path());
     for _ in 0..5 {
         let before = store.seen(&Viewer::server()).schedules().unwrap()[0].last_at;
@@ -387,6 +393,8 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
             (now > before).then_some(())
         });
     }
+    program.ask(json!({ "type": "subscribe" }));
+    reader.ask(json!({ "type": "subscribe", "events": ["list.updated"] }));
     let mut back = home.websocket(&home.tokens.user);
     back.ask(json!({ "type": "subscribe", "events": ["reminder.told", "list.updated"] }));
     let once_more = back.event("reminder.told");
