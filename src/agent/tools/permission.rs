@@ -126,8 +126,8 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// The same for a person who has replies go to the account and does not speak through it:
-    /// the account narrows them, and lends them nothing.
+    /// The same for a person whose replies go to the account: it narrows them, and lends them
+    /// nothing.
     #[must_use]
     pub fn borrowing_nothing(mut self) -> Actor<'a> {
         self.borrows = false;

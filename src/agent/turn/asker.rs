@@ -94,11 +94,9 @@ impl Asker {
             .with_tools(tools)
             .read_by(self.caller.as_deref());
         let channel = &run.turn.channel;
-        let is_through_account = is_untrusted(channel) || is_of_sender(channel);
+        let is_admin = |user: &User| user.role >= UserRole::Admin && !is_of_sender(channel);
         match &self.user {
-            Some(user) if !is_through_account && user.role < UserRole::Admin => {
-                actor.borrowing_nothing()
-            }
+            Some(user) if !is_untrusted(channel) && !is_admin(user) => actor.borrowing_nothing(),
             _ => actor,
         }
     }

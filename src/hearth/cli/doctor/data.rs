@@ -79,7 +79,7 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
             );
         }
         let is_written = name != "config.json";
-        let may_write = access(&path.join(name), Access::WRITE_OK).is_ok();
+        let may_write = access(path.join(name), Access::WRITE_OK).is_ok();
         if is_written && !(file_status.is_file() && may_write) {
             let text = format!("{file} is not a file that this user may write");
             let advice =
