@@ -35,6 +35,8 @@ pub struct Actor<'a> {
     config: &'a Config,
     person: Option<&'a Person>,
     account: Option<&'a WebhookAccount>,
+    /// Whether what the account may do unasked is lent to this actor.
+    borrows: bool,
     /// The only tools of the token that the person used.
     tools: Option<&'a [String]>,
     /// Whether the account has been removed: nothing runs unasked.
@@ -117,10 +119,19 @@ impl<'a> Actor<'a> {
             config,
             person: person.and_then(|name| config.person(name)),
             account: known,
+            borrows: true,
             tools: None,
             is_gone: account.is_some_and(|name| !config.has_account(name)),
             caller: None,
         }
+    }
+
+    /// The same for a person whose replies go to the account: it narrows them, and lends them
+    /// nothing.
+    #[must_use]
+    pub fn borrowing_nothing(mut self) -> Actor<'a> {
+        self.borrows = false;
+        self
     }
 
     /// The same with a token that has only these tools.
@@ -180,15 +191,18 @@ impl<'a> Actor<'a> {
         let is_harmless =
             |mode: &Permission| *mode == Permission::Ask && (only_looks_up(tool) || tells_unasked);
         let mode_of_person = person.and_then(|person| person.permission_mode);
+        let of_account = account.and_then(|account| own(&account.tool_permissions));
+        let mode_of_account = account.and_then(|account| account.permission_mode);
+        let both = || of_account.into_iter().chain(mode_of_account).reduce(lesser);
         for (own, mode) in [
             (
                 person.and_then(|person| own(&person.tool_permissions)),
                 mode_of_person.filter(|mode| !is_harmless(mode)),
             ),
-            (
-                account.and_then(|account| own(&account.tool_permissions)),
-                account.and_then(|account| account.permission_mode),
-            ),
+            match self.borrows {
+                true => (of_account, mode_of_account),
+                false => (None, both()),
+            },
             (None, gone),
         ] {
             verdict = narrowed(verdict, own, mode);

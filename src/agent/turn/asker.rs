@@ -90,9 +90,15 @@ impl Asker {
             true => Some(&[][..]),
             false => run.turn.tools.as_deref(),
         };
-        Actor::of_turn(config, run.turn.account.as_deref(), self.name.as_deref())
+        let actor = Actor::of_turn(config, run.turn.account.as_deref(), self.name.as_deref())
             .with_tools(tools)
-            .read_by(self.caller.as_deref())
+            .read_by(self.caller.as_deref());
+        let channel = &run.turn.channel;
+        let is_admin = |user: &User| user.role >= UserRole::Admin && !is_of_sender(channel);
+        match &self.user {
+            Some(user) if !is_untrusted(channel) && !is_admin(user) => actor.borrowing_nothing(),
+            _ => actor,
+        }
     }
 }
 

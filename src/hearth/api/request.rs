@@ -37,11 +37,29 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| {
         Error::invalid_request(if error.is_data() {
             // Names the member, as the documentation of these interfaces does.
-            format!("the body cannot be read: {error}")
+            format!("the body cannot be read: {}", in_json(&error.to_string()))
         } else {
             format!("the body is not valid JSON: {}", json_problem(&error))
         })
     })
+}
+
+/// What serde says of a value, which names types of Rust, as JSON calls them.
+fn in_json(problem: &str) -> String {
+    let problem = problem.replace("u64", "a whole number");
+    let problem = problem
+        .replace("a sequence", "an array")
+        .replace("a map", "an object");
+    let problem = problem
+        .replace("type: sequence", "type: array")
+        .replace("type: map", "type: object");
+    match problem.split_once("struct ") {
+        Some((before, name)) => {
+            let at = name.find(' ').map_or("", |end| &name[end..]);
+            format!("{before}an object{at}")
+        }
+        None => problem,
+    }
 }
 
 /// A header that a program fills in, if it did: not empty, and not the template itself, which

@@ -149,13 +149,16 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
         }
     }
     close_round(&mut steps);
-    if pending.is_empty() {
-        return Err(Error::invalid_request(
-            "the last message must be a user's, with text in it; to have a reply finished, ask \
-             the model hearth-plain",
-        ));
+    // Results alone are of a turn that waits for them.
+    if results.is_empty() || !steps.is_empty() {
+        if pending.is_empty() {
+            return Err(Error::invalid_request(
+                "the last message must be a user's, with text in it; to have a reply finished, ask \
+                 the model hearth-plain",
+            ));
+        }
+        check_message(&pending)?;
     }
-    check_message(&pending)?;
     attachment::check_count(parts.len())?;
     let files = parts.into_iter().map(Part::into_file);
     let files = files.collect::<Result<Vec<IncludedFile>>>()?;

@@ -104,6 +104,7 @@ static ROUTES: &[Route] = &[
     route(POST, "/v1/messages/count_tokens", Guard::Anthropic,
         Program(anthropic::count_tokens)),
     route(POST, "/v1/embeddings", Guard::OpenAi, Program(embeddings::embed)),
+    route("GET, POST", "/v1/messages/", Guard::Anthropic, Nothing),
     route("GET, POST", "/v1", Guard::OpenAi, Nothing),
     route("GET, POST", "/v1/", Guard::OpenAi, Nothing),
     route(GET, "/api/version", Guard::Ollama, Program(ollama::version)),

@@ -224,6 +224,9 @@ impl Service {
 
     /// Tells somebody who is back once what was told while they were away.
     pub(super) fn tell_again(&self, person: &Identity) {
+        if !self.hub.hears_reminders(person.user_id) {
+            return;
+        }
         match self.store.see_reminders(person.user_id) {
             Ok(unseen) => {
                 for one in unseen {
@@ -344,7 +347,7 @@ impl Service {
     ) -> Result<()> {
         let due = schedule.timing.as_ref().map(|timing| timing.next_at);
         let owner = schedule.owner_id;
-        let is_seen = owner.is_some_and(|owner| self.connections.count(Some(owner)) > 0);
+        let is_seen = owner.is_some_and(|owner| self.hub.hears_reminders(owner));
         let is_of_sender = is_of_sender(&schedule.channel);
         let chat = schedule.conversation_id.filter(|chat| {
             is_of_sender && self.is_linked(schedule.account.as_deref(), owner, *chat)

@@ -478,7 +478,7 @@ commands! {
     }) -> Memory,
 
     /// Makes the assistant forget one thing.
-    "delete_memory" User Any DeleteMemory(DeleteMemory {
+    "delete_memory" User AllTools DeleteMemory(DeleteMemory {
         /// As `list_memories` names it.
         memory_id: MemoryId = id,
     }) -> {

@@ -232,10 +232,9 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     if let Some(account) = new.channel.strip_prefix("webhook:")
         && new.schedule.is_none()
     {
-        let readers = audience::readers(write.connection, placement.audience_id)?;
         let trigger = Trigger::Webhook(account.to_owned());
-        let sees = |user, role| readers.include(user, role);
-        trigger::fire(write, &trigger, None, &new.message, !new.is_trusted, &sees)?;
+        let (is_outside, audience) = (!new.is_trusted, placement.audience_id);
+        trigger::fire(write, &trigger, None, &new.message, is_outside, audience)?;
     }
     let mut message = insert_message(
         write,

@@ -14,7 +14,6 @@ use base::composed::composed;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ItemId, TurnId};
 use base::language::Said;
-use base::people::UserRole;
 use base::people::folded;
 use base::visible::without_hidden;
 
@@ -139,7 +138,6 @@ impl Store {
             };
             list.items = write.rows(ITEMS_OF, params![id], item)?;
             apply(write, id, &mut list, &change)?;
-            let sees = |_, role| role >= UserRole::User;
             let trigger = Trigger::List(folded(&list.name));
             let (cause, is_outside) = (change.turn_id, change.is_outside);
             trigger::fire(
@@ -148,7 +146,7 @@ impl Store {
                 cause,
                 &told(&list, &change),
                 is_outside,
-                &sees,
+                AudienceId::HOUSEHOLD,
             )?;
             Ok(list)
         })

@@ -12,13 +12,13 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::Statements;
 use crate::home::calendar_events::{CalendarEvent, events_between};
+use crate::sight::audience::{is_wider, readers};
 use crate::sight::viewer::Viewer;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ScheduleId, TurnId, UserId};
+use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 use base::language::Words;
-use base::people::UserRole;
 use base::people::folded;
 
 /// A call of a tool that only reads, which a routine makes before a model is asked.
@@ -104,27 +104,28 @@ fn event(text: &str) -> Option<Trigger> {
 }
 
 /// Has the routines run that wait for this, in the commit that brings it about; what a
-/// schedule's turn does causes none. `sees` says whose may know of it.
+/// schedule's turn does causes none. `audience` may know of it: a routine that others see, too,
+/// would tell them.
 pub(crate) fn fire(
     write: &Write<'_>,
     trigger: &Trigger,
     cause: Option<TurnId>,
     text: &str,
     is_outside: bool,
-    sees: &dyn Fn(UserId, UserRole) -> bool,
+    audience: AudienceId,
 ) -> Outcome<()> {
     let waiting = write.rows(WAITING, params![trigger.to_string()], |row| {
         Ok((
             row.get::<_, ScheduleId>(0)?,
             row.get::<_, Option<String>>(1)?,
-            row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
+            row.get::<_, AudienceId>(2)?,
         ))
     })?;
     if waiting.is_empty() || is_of_schedule(write.connection, cause)? {
         return Ok(());
     }
-    for (id, before, owner) in waiting {
-        if owner.is_some_and(|(owner, role)| !sees(owner, role)) {
+    for (id, before, readers) in waiting {
+        if is_wider(write.connection, audience, readers)? {
             continue;
         }
         let next_at = earliest(write, id)?;
@@ -157,20 +158,23 @@ pub(crate) fn plan_events(write: &Write<'_>, only: Option<ScheduleId>) -> Outcom
         Ok((
             row.get::<_, ScheduleId>(0)?,
             row.get::<_, String>(1)?,
-            row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
+            row.get::<_, Option<UserId>>(2)?,
+            row.get::<_, Option<ConversationId>>(3)?,
+            row.get::<_, AudienceId>(4)?,
         ))
     })?;
-    for (id, trigger, owner) in waiting {
-        let (Ok(Trigger::Event { minutes, calendar }), Some((owner, role))) =
-            (trigger.parse(), owner)
-        else {
+    for (id, trigger, owner, conversation, audience) in waiting {
+        let Ok(Trigger::Event { minutes, calendar }) = trigger.parse() else {
             continue;
         };
         let before = Duration::from_secs(60 * u64::from(minutes));
         // Later than now: what has begun its wait is not planned again.
         let from = write.now.plus(before);
         let until = from.plus(Duration::from_secs(u64::from(DAYS_AHEAD) * 86_400));
-        let viewer = Viewer::person(owner, role);
+        // Whoever sees the routine reads what it says of the event.
+        let readers = readers(write.connection, audience)?;
+        let conversation = conversation.unwrap_or_else(|| write.id());
+        let viewer = Viewer::readers_of(conversation, &readers).asked_by(owner, None);
         let mut events = events_between(write.connection, &viewer, from, until)?;
         events.retain(|event| {
             event.time.starts_at > from
@@ -187,7 +191,8 @@ pub(crate) fn plan_events(write: &Write<'_>, only: Option<ScheduleId>) -> Outcom
         };
         let text: Vec<String> = events.iter().map(|event| said(event, write.now)).collect();
         let text: String = text.join("\n").chars().take(MOST_TEXT).collect();
-        let is_outside = |event: &CalendarEvent| event.time.is_outside || event.owner_id != owner;
+        let is_outside =
+            |event: &CalendarEvent| event.time.is_outside || Some(event.owner_id) != owner;
         write.execute(
             "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
                  trigger_text = ?4, is_trigger_outside = ?5 WHERE id = ?1",
@@ -222,12 +227,11 @@ fn is_of_schedule(connection: &Connection, turn: Option<TurnId>) -> Outcome<bool
     Ok(schedule.flatten().is_some())
 }
 
-const WAITING: &str = "SELECT s.id, s.trigger_text, u.id, u.role
-     FROM schedules s INDEXED BY schedules_by_trigger LEFT JOIN users u ON u.id = s.owner_id
-     WHERE s.trigger IS NOT NULL AND s.trigger = ? AND s.is_paused = 0";
+const WAITING: &str = "SELECT id, trigger_text, audience_id
+     FROM schedules INDEXED BY schedules_by_trigger
+     WHERE trigger IS NOT NULL AND trigger = ? AND is_paused = 0";
 
-const WAITING_FOR_EVENTS: &str = "SELECT s.id, s.trigger, u.id, u.role
-     FROM schedules s INDEXED BY schedules_by_trigger LEFT JOIN users u ON u.id = s.owner_id
-     WHERE s.trigger IS NOT NULL AND s.trigger >= 'event ' AND s.trigger < 'event!'
-         AND s.is_paused = 0 AND (?1 IS NULL OR s.id = ?1)
-         AND (s.next_at IS NULL OR s.next_at > ?2)";
+const WAITING_FOR_EVENTS: &str = "SELECT id, trigger, owner_id, conversation_id, audience_id
+     FROM schedules INDEXED BY schedules_by_trigger
+     WHERE trigger IS NOT NULL AND trigger >= 'event ' AND trigger < 'event!'
+         AND is_paused = 0 AND (?1 IS NULL OR id = ?1) AND (next_at IS NULL OR next_at > ?2)";

@@ -10,6 +10,7 @@ use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::Statements;
+use crate::home::trigger::plan_events;
 use crate::people::senders;
 use crate::sight::askers;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
@@ -236,7 +237,7 @@ fn follow(write: &Write<'_>, conversation: ConversationId, audience_id: Audience
         params![conversation, audience_id],
     )?;
     if audience_id == AudienceId::HOUSEHOLD {
-        return Ok(());
+        return plan_events(write, None);
     }
     let parted: Vec<(ScheduleId, UserId)> = write.rows(
         "SELECT id, owner_id FROM schedules s
@@ -251,7 +252,7 @@ fn follow(write: &Write<'_>, conversation: ConversationId, audience_id: Audience
             params![id, audience::private(write, owner)?],
         )?;
     }
-    Ok(())
+    plan_events(write, None)
 }
 
 /// Whether whoever asked in a turn that is at hand sees its conversation: see

@@ -1,6 +1,7 @@
 //! `hearth doctor` on whole and on broken data directories.
 
 use std::fs::{self, Permissions};
+use std::net::TcpListener;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
@@ -170,7 +171,7 @@ fn what_is_wrong_with_the_authority_of_the_household_is_said() {
 /// and a part of what it says.
 type Case = (fn(&Path), &'static str, &'static str, &'static str);
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 7] = [
     (|_| {}, "server", "warning", "no server is running"),
     (
         |folder| fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap(),
@@ -208,6 +209,12 @@ const CASES: [Case; 6] = [
         "log",
         "warning",
         "40 MB",
+    ),
+    (
+        |folder| fs::create_dir(folder.join("hearth.log")).unwrap(),
+        "data directory",
+        "problem",
+        "hearth.log is not a file that this user may write",
     ),
     (
         |folder| fs::write(folder.join("config.json"), "{ nonsense").unwrap(),
@@ -264,6 +271,28 @@ fn what_is_wrong_is_named_and_a_problem_has_code_1() {
         let expected = if level == "problem" { 1 } else { 0 };
         assert_eq!(code, Some(expected), "{lines:?}");
     }
+}
+
+#[test]
+fn a_port_that_another_program_has_is_named_while_no_server_runs() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let folder = prepare(json!({ "channels": [
+        { "name": "lan", "type": "tcp", "bind": "127.0.0.1", "port": port },
+    ] }));
+    let found = || {
+        let (_, lines) = doctor(folder.path());
+        let mut named = lines.into_iter().filter(|line| line.0 == "port");
+        named
+            .next()
+            .map(|(_, level, text)| format!("{level}: {text}"))
+    };
+    let taken = found().unwrap_or_default();
+    let says = format!("warning: port {port} is in use by another program");
+    assert!(taken.starts_with(&says), "{taken}");
+    drop(other);
+    let _program = Program::serve(folder.path());
+    assert_eq!(found(), None, "its own");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufReader, Write};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -876,6 +877,75 @@ fn a_routine_waits_for_the_events_of_a_calendar() {
             == 1
     );
     assert_eq!(planned(&mut user, &routine["schedule_id"]), Value::Null);
+}
+
+#[test]
+fn what_others_see_waits_for_no_private_event_and_the_terminal_s_for_the_household_s() {
+    let server = CalendarServer::start();
+    let model = Model::start(|_, _| Act::say("done"));
+    let home = home_with(&model, json!({}));
+    let later = home.clock.now().plus(Duration::from_secs(6 * 3_600));
+    let later = later.to_string()[..19].replace(['-', ':'], "");
+    let event = format!("BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:A\r\nDTSTART:{later}Z\r\nEND:VEVENT\r\n");
+    server.file("/own.ics", "1", &calendar(&event));
+    let mut admin = home.admin();
+    let private = json!({ "name": "Own", "url": server.url("/own.ics"), "audience": "private" });
+    add(&mut admin, private);
+    settled(&mut admin, "Own", "ok");
+
+    let of_household = home.token("admin", &json!({ "only": "household" }));
+    let said = json!({ "type": "chat", "message": "hello", "audience": "household" });
+    let shared = admin.ask(said)["conversation_id"].clone();
+    let own = admin.chat("hello")["conversation_id"].clone();
+    let routine = json!({ "type": "create_schedule", "prompt": "What?", "on": "event 30" });
+    let there = |conversation: &Value| {
+        let mut there = routine.clone();
+        there["conversation_id"] = conversation.clone();
+        there
+    };
+    let narrowed = home.websocket(&of_household).ask(routine.clone());
+    let in_shared = admin.ask(there(&shared));
+    let in_own = admin.ask(there(&own));
+    let alone = admin.ask(routine);
+    let terminal = ["schedule", "add", "--on", "event 30", "What?"];
+    let terminal = output_of_terminal(home.folder.path(), &terminal);
+    let next = |client: &mut Client, id: &Value| {
+        let listed = client.ask(json!({ "type": "list_schedules" }));
+        let mut all = listed["schedules"].as_array().unwrap().iter();
+        let one = all.find(|one| one["schedule_id"] == *id).unwrap();
+        one["next_at"].clone()
+    };
+    for planned in [&in_own, &alone] {
+        assert_ne!(next(&mut admin, &planned["schedule_id"]), Value::Null);
+    }
+    for seen in [
+        &narrowed["schedule_id"],
+        &in_shared["schedule_id"],
+        &terminal,
+    ] {
+        assert_eq!(next(&mut admin, seen), Value::Null, "{seen}");
+    }
+    // Whoever sees a conversation from now on knows nothing of what was planned.
+    admin.ask(json!({
+        "type": "share_conversation", "conversation_id": own, "audience": "household",
+    }));
+    assert_eq!(next(&mut admin, &in_own["schedule_id"]), Value::Null);
+    let everybody =
+        json!({ "name": "Ours", "url": server.url("/own.ics"), "audience": "household" });
+    add(&mut admin, everybody);
+    settled(&mut admin, "Ours", "ok");
+    for seen in [&narrowed, &in_shared, &in_own] {
+        assert_ne!(next(&mut admin, &seen["schedule_id"]), Value::Null);
+    }
+    assert_ne!(next(&mut admin, &terminal), Value::Null, "nobody owns it");
+}
+
+/// The ID that a command prints.
+fn output_of_terminal(folder: &Path, arguments: &[&str]) -> Value {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{}", printed(&output));
+    let id = String::from_utf8_lossy(&output.stdout);
+    Value::from(id.trim())
 }
 
 #[test]

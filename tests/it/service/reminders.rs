@@ -378,6 +378,12 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
         let info = admin.ask(json!({ "type": "server_info" }));
         (info["connections"] == 1).then_some(())
     });
+    // A program of theirs that would not hear of it does not stand for them.
+    let of_household = home.token("user", &json!({ "only": "household" }));
+    let mut program = home.websocket(&of_household);
+    program.ask(json!({ "type": "subscribe" }));
+    let mut reader = home.websocket(&home.tokens.user);
+    reader.ask(json!({ "type": "subscribe", "events": ["list.updated"] }));
     let store = open(home.folder.path());
     for _ in 0..5 {
         let before = store.seen(&Viewer::server()).schedules().unwrap()[0].last_at;
@@ -387,6 +393,8 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
             (now > before).then_some(())
         });
     }
+    program.ask(json!({ "type": "subscribe" }));
+    reader.ask(json!({ "type": "subscribe", "events": ["list.updated"] }));
     let mut back = home.websocket(&home.tokens.user);
     back.ask(json!({ "type": "subscribe", "events": ["reminder.told", "list.updated"] }));
     let once_more = back.event("reminder.told");
@@ -678,6 +686,29 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
     home.server().advance_clock(HOUR);
     eventually("it has run again", || {
         (outcomes(&mut client, &id).len() == 31).then_some(())
+    });
+
+    // What not everybody who sees a routine may see runs it for nobody.
+    let said = json!({ "type": "chat", "message": "hello", "audience": "household" });
+    let shared = admin.ask(said)["conversation_id"].clone();
+    let on_safe = json!({
+        "type": "create_schedule", "prompt": "x", "on": "webhook safe", "conversation_id": shared,
+    });
+    let id = admin.ask(on_safe)["schedule_id"].clone();
+    let body = json!({ "message": "The alarm is off." });
+    assert_eq!(post(home.address(), "/safe", &[], &body).status, 202);
+    let all = schedules(&mut admin);
+    let told = all.iter().find(|one| one["schedule_id"] == id).unwrap();
+    assert!(
+        told["next_at"].is_null() && told["last_run"].is_null(),
+        "{told}"
+    );
+    let own = all
+        .iter()
+        .find(|one| one["on"] == "webhook safe" && one["schedule_id"] != id);
+    let own = own.unwrap()["schedule_id"].clone();
+    eventually("its maker's own runs", || {
+        (outcomes(&mut admin, &own) == ["replied"]).then_some(())
     });
 }
 

@@ -101,6 +101,47 @@ fn a_reminder_reaches_its_conversation_the_subscribers_and_a_webhook() {
 }
 
 #[test]
+fn whoever_has_an_account_get_the_replies_is_lent_none_of_its_permissions() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("write_file", json!({ "path": "a.txt", "content": "a" })),
+        }
+    });
+    let receiver = Receiver::start();
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": { "alarm": {
+            "incoming_path": "/webhook/alarm", "outgoing_url": receiver.url(), "secret": SECRET,
+            "tools": ["write_file"], "tool_permissions": { "write_file": "allow" },
+        } } },
+    ]);
+    let home = Home::start(config);
+    let events = json!({ "type": "subscribe", "events": ["approval.requested", "chat.done"] });
+    for (mut client, is_asked) in [
+        (home.websocket(&home.tokens.user), true),
+        // An admin may give themselves what the account has.
+        (home.admin(), false),
+    ] {
+        client.ask(events.clone());
+        client.ask(json!({
+            "type": "create_schedule", "prompt": "Write", "at": "+1h", "webhook": "alarm",
+        }));
+        home.server().advance_clock(HOUR);
+        let event = client.receive();
+        let expected = if is_asked {
+            "approval.requested"
+        } else {
+            "chat.done"
+        };
+        assert_eq!(event["event"], expected, "{event}");
+    }
+}
+
+#[test]
 fn a_routine_comes_again_in_the_conversation_of_its_own() {
     let model = Model::saying("Done.");
     let home = Home::start(model.config());

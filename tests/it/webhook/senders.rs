@@ -355,6 +355,33 @@ fn a_linked_sender_has_no_rights_of_an_admin() {
 }
 
 #[test]
+fn a_linked_sender_is_asked_for_what_the_account_may_do_unasked() {
+    let receiver = Receiver::start();
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("remember", json!({ "content": "The bins go out." })),
+        }
+    });
+    let mut config = config(&model, &receiver);
+    config["channels"][1]["accounts"]["own"]["tool_permissions"] = json!({ "remember": "allow" });
+    let home = Home::start(config);
+    assert_eq!(said(&home, "/own", "anybody", "remember it"), "Done.");
+    for mut person in [home.websocket(&home.tokens.user), home.admin()] {
+        link(&home, &mut person, "own", "a");
+        person.ask(json!({ "type": "subscribe", "events": ["approval.requested", "chat.done"] }));
+        let body = json!({ "message": "remember it", "user_id": "a" });
+        let secret = [("x-service-secret", SECRET)];
+        assert_eq!(post(home.address(), "/own", &secret, &body).status, 202);
+        let event = person.receive();
+        assert_eq!(event["event"], "approval.requested", "{event}");
+        let unlink = json!({ "type": "unlink_sender", "account": "own", "sender": "a" });
+        person.ask(unlink);
+    }
+}
+
+#[test]
 fn links_end_with_the_account_and_the_person() {
     let (model, receiver) = (Model::saying("Hello."), Receiver::start());
     let home = Home::start(config(&model, &receiver));

@@ -13,7 +13,9 @@ use crate::cli::health;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table::time;
 use crate::server::door::connect;
+use crate::server::{StartError, check_ports};
 use base::clock::{Clock, Timestamp};
+use config::Settings;
 use store::{Examination, examine};
 
 /// Time limit of the check of the database.
@@ -75,6 +77,14 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
                 Diagnosis::warning(format!("others can write {file}"))
                     .advise(format!("chmod 600 {file}")),
             );
+        }
+        let is_written = name != "config.json";
+        let may_write = access(path.join(name), Access::WRITE_OK).is_ok();
+        if is_written && !(file_status.is_file() && may_write) {
+            let text = format!("{file} is not a file that this user may write");
+            let advice =
+                format!("give it to the user who runs hearth; if it is none: mv {file} /tmp");
+            found.push(Diagnosis::problem(text).advise(advice));
         }
     }
     if found.is_empty() {
@@ -254,6 +264,19 @@ pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
     } else {
         Diagnosis::warning(text).advise("remove unneeded parts; the server keeps 25 MB")
     }]
+}
+
+/// Whether a server that does not run yet could listen.
+pub fn ports(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let path = installation.directory.path();
+    if RunningServer::find(installation.directory).is_some() || connect(path).is_ok() {
+        return Vec::new();
+    }
+    let taken = check_ports(&settings.current(), None, None).err();
+    let warn = |error: StartError| {
+        Diagnosis::warning(error.to_string()).advise("`ss -ltnp` shows which program listens where")
+    };
+    taken.map(warn).into_iter().collect()
 }
 
 /// Whether the server that runs on the data directory answers.

@@ -51,9 +51,10 @@ const MODEL_KEYS: &[&str] = &["provider", "model", "base_url", "api_key", "fallb
 
 /// Checks of the configuration and of what it refers to, in the order of the output, with the
 /// keys without which there is nothing to check.
-const CHECKS: [(&str, &[&str], SettingsCheck); 11] = [
+const CHECKS: [(&str, &[&str], SettingsCheck); 12] = [
     ("configuration", &[], configuration),
     ("exposure", &["channels"], exposure::check),
+    ("port", &["channels"], data::ports),
     ("household", &["channels", "people"], household::check),
     ("tls", &["tls"], certificate::check),
     ("provider", MODEL_KEYS, providers::check),

@@ -242,6 +242,14 @@ impl Hub {
         self.publish(of_household(kind), Recipients::Readers(readers));
     }
 
+    /// Whether a connection would get what a reminder of this person says.
+    pub fn hears_reminders(&self, person: UserId) -> bool {
+        let recipients = Recipients::Readers(Readers::People([person].into()));
+        let state = self.lock();
+        let mut hearing = state.subscribed(EventName::ReminderTold, None, &recipients);
+        hearing.next().is_some()
+    }
+
     /// A reminder that was told, on disk: to its person, or to those who see one of nobody.
     pub fn publish_reminder(&self, told: &Schedule, message: Option<MessageId>, again: bool) {
         let readers = match told.owner_id {

@@ -283,6 +283,8 @@ fn errors_and_keys_are_as_its_libraries_know_them() {
     let wrong = get(home.address(), MESSAGES);
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST")));
     assert_eq!(wrong.json()["error"]["type"], "invalid_request_error");
+    let nothing = get(home.address(), "/v1/messages/batches");
+    assert_eq!(nothing.json()["error"]["type"], "not_found_error");
     let body = json!({ "model": "hearth", "messages": said("busy too"), "stream": true });
     let answer = ask(&home, MESSAGES, body);
     assert_eq!(answer.status, 429, "{answer:?}");

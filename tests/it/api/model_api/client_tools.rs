@@ -379,6 +379,23 @@ fn results_without_their_calls_are_refused() {
         "{answer:?}"
     );
     assert!(conversations(&home).is_empty());
+
+    // A turn that waits is found by the ids alone, and needs no message.
+    let alone = |ids: [&Value; 2]| {
+        let result = |id| json!({ "role": "tool", "tool_call_id": id, "content": "done" });
+        let messages = ids.map(result);
+        let body = json!({ "model": "hearth", "messages": messages, "tools": [light()] });
+        ask(&home, COMPLETIONS, body)
+    };
+    let unknown = alone([&json!("x"), &json!("y")]);
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let choice = completion(&home, &json!([{ "role": "user", "content": "lights on" }]));
+    let calls = &choice["message"]["tool_calls"];
+    let answer = alone([&calls[0]["id"], &calls[1]["id"]]);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let choice = &answer.json()["choices"][0];
+    assert_eq!(choice["message"]["content"], "Both are on.");
+    assert_eq!(conversations(&home).len(), 1);
 }
 
 #[test]

@@ -373,7 +373,17 @@ fn what_cannot_be_done_is_refused_clearly() {
             "the last message must be a user's",
         ),
         (json!({ "model": "hearth" }), 400, "messages"),
-        (json!([]), 400, "the body cannot be read"),
+        (json!([]), 400, "invalid type: array, expected an object"),
+        (
+            json!({ "model": "hearth", "messages": ["hi"] }),
+            400,
+            "expected an object at line",
+        ),
+        (
+            json!({ "model": "hearth", "messages": hi, "n": "1" }),
+            400,
+            "expected a whole number",
+        ),
     ] {
         let answer = ask(&home, COMPLETIONS, body);
         assert_eq!(answer.status, status, "{answer:?}");

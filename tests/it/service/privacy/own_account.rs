@@ -54,7 +54,7 @@ const COMMANDS: &str = r#"
     g    | {"type":"list_memories"}
     ght  | {"type":"add_memory","content":"x"}
     gt   | {"type":"update_memory","memory_id":"mem_0000000000001"}
-    g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
+    gt   | {"type":"delete_memory","memory_id":"mem_0000000000001"}
     g    | {"type":"list_lists"}
     g    | {"type":"get_list","list":"x"}
     gt   | {"type":"update_list","list":"x"}
