@@ -398,3 +398,50 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
         assert!(said.contains(unreachable), "{said}");
     }
 }
+
+#[test]
+fn why_a_setting_is_refused_is_in_the_language_of_its_reader() {
+    let home = Home::offline();
+    let token = &home.tokens.admin;
+    let mut person = home.websocket(token);
+    sign_in(&mut person, token, "de");
+    let mut program = home.websocket(token);
+    for (config, german, english) in [
+        (
+            json!({ "max_tokens": 0 }),
+            "bei „max_tokens“ wird eine ganze Zahl von 1 bis 10000000 erwartet, nicht 0",
+            "\"max_tokens\" must be an integer from 1 to 10000000, not 0",
+        ),
+        (
+            json!({ "temperature": "warm" }),
+            "bei „temperature“ wird eine Zahl von 0 bis 2 erwartet, nicht \"warm\"",
+            "\"temperature\" must be a number from 0 to 2, not \"warm\"",
+        ),
+        (
+            json!({ "permission_mode": "asks" }),
+            "bei „permission_mode“ wird \"ask\", \"allow\" oder \"deny\" erwartet, nicht \"asks\" (ist „ask“ gemeint?)",
+            "\"permission_mode\" must be \"ask\", \"allow\" or \"deny\", not \"asks\" (did you mean \"ask\"?)",
+        ),
+        (
+            json!({ "base_url": "hearth" }),
+            "bei „base_url“ wird eine URL mit https:// oder http:// am Anfang erwartet, nicht \"hearth\"",
+            "\"base_url\" must be a URL that begins with https:// or http://, not \"hearth\"",
+        ),
+        (
+            json!({ "modell": "m", "backup": { "kept": 1 } }),
+            "es gibt keine Einstellung \"modell\" (ist „model“ gemeint?); \"backup\" lässt sich nur in der Konfigurationsdatei ändern",
+            "there is no setting \"modell\" (did you mean \"model\"?); \"backup\" can only be changed in the configuration file",
+        ),
+        (
+            json!({ "retention": { "days": 1 } }),
+            "unbekannter Schlüssel \"days\" in „retention“ (bekannt sind dort: conversations_days)",
+            "unknown key \"days\" in \"retention\" (known there: conversations_days)",
+        ),
+    ] {
+        let update = json!({ "type": "update_config", "config": config });
+        for (client, expected) in [(&mut person, german), (&mut program, english)] {
+            client.send(&update);
+            assert_eq!(client.response()["error"], expected);
+        }
+    }
+}
