@@ -247,9 +247,9 @@ fn answer(
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| json!(service.schedule_view(&paused, caller.identity))),
-        Command::ListCalendars => service.list_calendars(caller.identity),
-        Command::AddCalendar(new) => service.add_calendar(new, caller.identity),
-        Command::UpdateCalendar(update) => service.update_calendar(update, caller.identity),
+        Command::ListCalendars => service.list_calendars(caller.identity, words),
+        Command::AddCalendar(new) => service.add_calendar(new, caller.identity, words),
+        Command::UpdateCalendar(update) => service.update_calendar(update, caller.identity, words),
         Command::RemoveCalendar(remove) => service.remove_calendar(viewer, remove.calendar_id),
         Command::ListEvents(list) => service.list_events(viewer, &list),
         Command::Today(get) => service.today(get.user.as_deref(), caller.identity),

@@ -375,7 +375,7 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
             &mut program,
             "no answer: Connection refused",
             "no connection: Connection refused",
-            "Verbindung abgelehnt",
+            "its server cannot be reached: no connection: Connection refused",
         ),
     ] {
         let said = eventually("it could not be delivered", || {
