@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
-use super::hub::Person;
 use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
@@ -353,7 +352,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
         caller.connection,
         caller.outbox,
         wanted.events,
-        Person::from(caller.identity).reading(responder.words),
+        service.reader(caller.identity, responder.words),
         wanted.since,
         |subscribed| {
             responder.send(Ok(json!({

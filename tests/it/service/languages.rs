@@ -400,6 +400,61 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
 }
 
 #[test]
+fn calls_and_questions_are_said_live_to_each_reader_in_their_own_language() {
+    let calls = Act::call("remember", json!({ "content": "Milch" }));
+    let model = Model::acting(vec![calls]);
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let (user, admin) = (&home.tokens.user, &home.tokens.admin);
+    let events = json!({ "type": "subscribe", "events": ["chat.tool_call", "approval.requested"] });
+    let reader = |token: &str, language: Option<&str>| {
+        let mut client = home.websocket(token);
+        if let Some(language) = language {
+            sign_in(&mut client, token, language);
+        }
+        client.ask(events.clone());
+        client
+    };
+    let mut spanish = reader(admin, Some("es"));
+    let mut german = reader(user, Some("de"));
+    // A program reads what its person does.
+    let mut program = reader(admin, None);
+    let mut asker = home.websocket(user);
+    sign_in(&mut asker, user, "de");
+    asker.send(&json!({ "type": "chat", "message": "Milch!", "audience": "household" }));
+    let read = |client: &mut Client| {
+        let call = client.event("chat.tool_call");
+        let asked = client.event("approval.requested");
+        let said = ["sentence", "label"].map(|field| call[field].as_str().unwrap().to_owned());
+        let question = ["reason", "origin"].map(|field| asked[field].as_str().unwrap().to_owned());
+        (said, question, asked)
+    };
+    let (said, question, own) = read(&mut german);
+    assert_eq!(said, ["Sich merken: Milch", "Merken"]);
+    let expected = ["Der Assistent möchte sich merken: Milch", "user fragt"];
+    assert_eq!(question, expected);
+    let (said, question, theirs) = read(&mut spanish);
+    assert_eq!(said, ["Recordar: Milch", "Recordar"]);
+    let expected = ["El asistente quiere recordar: Milch", "user pregunta"];
+    assert_eq!(question, expected);
+    assert_eq!(theirs["answers"][0]["label"], "Permitir una vez");
+    assert_eq!(
+        (&theirs["seq"], &theirs["approval_id"]),
+        (&own["seq"], &own["approval_id"])
+    );
+    assert_eq!(read(&mut program).2, theirs);
+    // Who was away reads the same.
+    let mut late = home.websocket(admin);
+    sign_in(&mut late, admin, "es");
+    let mut again = events.clone();
+    again["since"] = json!(0);
+    late.ask(again);
+    assert_eq!(read(&mut late).2, theirs);
+    // Who decides reads what they decided.
+    let approve = json!({ "type": "approve", "approval_id": own["approval_id"] });
+    assert_eq!(late.ask(approve)["origin"], "user pregunta");
+}
+
+#[test]
 fn why_a_setting_is_refused_is_in_the_language_of_its_reader() {
     let home = Home::offline();
     let token = &home.tokens.admin;

@@ -3,9 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::Recipients;
+use super::{Person, Recipients};
 use base::ids::{ConversationId, TurnId};
-use base::language::Words;
 use protocol::event::{Event, EventName};
 use store::Readers;
 
@@ -103,11 +102,11 @@ impl KeptEvents {
         seq < self.forgotten
     }
 
-    /// The texts of those after `seq` that are wanted, for somebody with these words.
+    /// The texts of those after `seq` that are wanted, for this person.
     pub fn after_seq(
         &self,
         seq: u64,
-        words: Option<Words>,
+        person: Person,
         wants: impl Fn(&KeptEvent) -> bool,
     ) -> Vec<Arc<str>> {
         let mut texts = Vec::new();
@@ -115,9 +114,9 @@ impl KeptEvents {
         for kept in &self.events {
             let end = begin + kept.length;
             if kept.seq > seq && wants(kept) {
-                let text = match (&kept.worded, words) {
-                    (Some(event), Some(_)) => event.to_text(kept.seq, words),
-                    _ => {
+                let text = match &kept.worded {
+                    Some(event) => event.to_text(kept.seq, person.words, person.is_program),
+                    None => {
                         let text = self.texts.range(begin..end).copied().collect();
                         String::from_utf8(text).expect("a text was put there")
                     }
