@@ -15,6 +15,7 @@ use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
 use super::rules::{Choice, Flag, Parsed, SecretText, Text, UrlText, integer, words};
 use super::webhook_accounts::{WebhookAccount, accounts, check_paths};
+use base::language::Said;
 use base::secret::Secret;
 use base::url::is_exposed;
 
@@ -168,8 +169,8 @@ pub(super) struct Channels;
 impl Rule for Channels {
     type Output = Vec<Channel>;
 
-    fn expected(&self) -> String {
-        "an array of channels, or an object of them by name".to_owned()
+    fn expected(&self) -> Said {
+        "an array of channels, or an object of them by name".into()
     }
 
     fn schema(&self) -> Value {
@@ -255,7 +256,7 @@ impl Rule for Channels {
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         docs.push(SettingDoc {
             key: format!("{key}[].type"),
-            expects: KINDS.expected(),
+            expects: KINDS.expected().to_string(),
             default: "its key, where that is one of them; else required".to_owned(),
             documentation: "A listening port, a link to a relay, accounts of external systems, or \
                             a bot of Telegram."
@@ -289,7 +290,7 @@ fn read_channel(
     key: Option<&str>,
     value: &Value,
 ) -> Option<Channel> {
-    let members = reader.members(path, "an object", value)?;
+    let members = reader.members(path, &Said::of("config.object", &[]), value)?;
     let kind = read_kind(reader, path, key, members)?;
     let named = |name: String| match name.as_str() {
         "" => key.unwrap_or(kind).to_owned(),

@@ -9,6 +9,7 @@ use super::declaration::{COMMENT, Declared, Rule, Section, Setting, SettingDoc, 
 use super::key_path::{KeyPath, is_comment};
 use super::reader::Reader;
 use super::rules::Parsed;
+use base::language::Said;
 
 /// Most items of a list, and members of a map.
 const ITEMS: usize = 1_000;
@@ -32,13 +33,13 @@ pub(super) fn filled_list<R: Rule>(item: R) -> List<R> {
 impl<R: Rule> Rule for List<R> {
     type Output = Vec<R::Output>;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         let filled = if self.least > 0 {
             " of at least one item"
         } else {
             ""
         };
-        format!("an array{filled}, each {}", self.item.expected())
+        format!("an array{filled}, each {}", self.item.expected()).into()
     }
 
     fn schema(&self) -> Value {
@@ -87,12 +88,13 @@ pub(super) fn map_of<R: Rule, C>(key: Parsed<String>, value: R) -> NamedMap<R, C
 impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> {
     type Output = C;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         format!(
             "an object from {} to {}",
-            self.key.expected,
+            self.key.expected(),
             self.value.expected()
         )
+        .into()
     }
 
     fn schema(&self) -> Value {
@@ -117,7 +119,7 @@ impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> 
                 continue;
             }
             if !fits {
-                let expected = self.key.expected;
+                let expected = self.key.expected();
                 reader.problem(&inner, format!("{key:?} in \"{path}\" is not {expected}"));
             }
             match self.value.read(reader, &inner, value) {
@@ -152,8 +154,8 @@ pub(super) struct Json;
 impl Rule for Json {
     type Output = Value;
 
-    fn expected(&self) -> String {
-        "any JSON value".to_owned()
+    fn expected(&self) -> Said {
+        "any JSON value".into()
     }
 
     fn schema(&self) -> Value {
@@ -203,10 +205,10 @@ pub(super) fn section_of<D: Declared>() -> Setting<Object<D>, D> {
 impl<D: Declared> Rule for Object<D> {
     type Output = D;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         match self.expected {
-            Some(expected) => expected.to_owned(),
-            None => object_with(D::KEYS),
+            Some(expected) => expected.into(),
+            None => object_with(D::KEYS).into(),
         }
     }
 

@@ -14,6 +14,7 @@ use super::rules::{
     Choice, DIRECTORY, Flag, HEADER, Parsed, SecretText, TOOL_NAME, Text, VARIABLE, integer, words,
 };
 use super::webhook_map::{TEMPLATE, Template};
+use base::language::Said;
 use base::secret::Secret;
 use base::url::Url;
 
@@ -286,10 +287,10 @@ fn empty_schema() -> Value {
 impl Rule for Parameters {
     type Output = Value;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         "an object from parameter names to type names or JSON Schemas, or a JSON Schema whose \
          type is object"
-            .to_owned()
+            .into()
     }
 
     fn schema(&self) -> Value {
@@ -331,7 +332,7 @@ impl Rule for Parameters {
                 }
                 Value::Object(schema) => (kind.clone(), schema.contains_key("default")),
                 other => {
-                    reader.mistyped(&path, "a type name or a JSON Schema", other);
+                    reader.mistyped(&path, &"a type name or a JSON Schema".into(), other);
                     continue;
                 }
             };
@@ -358,14 +359,14 @@ fn check_schema(reader: &mut Reader<'_>, path: &KeyPath, schema: &Map<String, Va
         None => &none,
         Some(Value::Object(properties)) => properties,
         Some(other) => {
-            reader.mistyped(&path.key("properties"), "an object", other);
+            reader.mistyped(&path.key("properties"), &"an object".into(), other);
             &none
         }
     };
     for (name, property) in properties {
         if !property.is_object() {
             let path = path.key("properties").key(name);
-            reader.mistyped(&path, "a JSON Schema", property);
+            reader.mistyped(&path, &"a JSON Schema".into(), property);
         }
     }
     if let Some(required) = schema.get("required") {

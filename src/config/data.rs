@@ -54,7 +54,7 @@ const PUBLIC_KEY: Parsed<PublicKey> = Parsed {
 };
 
 const TIME: Parsed<TimeOfDay> = Parsed {
-    expected: "a time of day such as \"03:30\"",
+    expected: "config.time_of_day",
     parse,
 };
 

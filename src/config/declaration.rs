@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::key_path::{KeyPath, is_comment};
-use super::problems::suggestion;
+use super::problems::with_nearest;
 use super::reader::Reader;
+use base::language::Said;
 
 /// The documentation of one setting: a row of `hearth config keys` and of the
 /// handbook's list.
@@ -60,7 +61,7 @@ pub(super) trait Rule: Sized {
     type Output;
 
     /// What a value must be, after the words `must be`.
-    fn expected(&self) -> String;
+    fn expected(&self) -> Said;
 
     /// The JSON Schema of a value.
     fn schema(&self) -> Value {
@@ -129,7 +130,7 @@ pub(super) struct Then<R: Rule, T> {
 impl<R: Rule, T> Rule for Then<R, T> {
     type Output = T;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         self.rule.expected()
     }
 
@@ -250,7 +251,7 @@ impl Section<'_, '_> {
     pub fn read<R: Rule, T>(&mut self, key: &str, setting: &Setting<R, T>, target: &mut T) -> bool {
         let expected = || setting.rule.expected();
         let required = matches!(setting.absence, Absence::Refused);
-        let required = required.then_some(&expected as &dyn Fn() -> String);
+        let required = required.then_some(&expected as &dyn Fn() -> Said);
         self.read_member(key, required, &mut |reader, path, value| {
             let read = setting.rule.read(reader, path, value);
             read.map(|read| *target = (setting.wrap)(read)).is_some()
@@ -262,7 +263,7 @@ impl Section<'_, '_> {
     fn read_member(
         &mut self,
         key: &str,
-        required: Option<&dyn Fn() -> String>,
+        required: Option<&dyn Fn() -> Said>,
         read: &mut dyn FnMut(&mut Reader<'_>, &KeyPath, &Value) -> bool,
     ) -> bool {
         let path = self.path.key(key);
@@ -270,8 +271,9 @@ impl Section<'_, '_> {
         match (value, required) {
             (Some(value), _) => read(self.reader, &path, value),
             (None, Some(expected)) => {
-                let message = format!("\"{path}\" is required: {}", expected());
-                self.reader.problem(&path, message);
+                let message = Said::of("config.required", &[("path", &path.to_string())]);
+                self.reader
+                    .problem(&path, message.with("expected", expected()));
                 false
             }
             (None, None) => true,
@@ -289,18 +291,21 @@ impl Section<'_, '_> {
                 continue;
             }
             let path = self.path.key(key);
-            let place = match self.path.steps() {
-                [] => String::new(),
-                _ => format!(" in \"{}\"", self.path),
+            let (name, place) = (format!("{key:?}"), self.path.to_string());
+            let is_top = self.path.steps().is_empty();
+            let unknown = match is_top {
+                true => Said::of("config.unknown", &[("key", &name)]),
+                false => Said::of("config.unknown_in", &[("key", &name), ("place", &place)]),
             };
-            let hint = match suggestion(key, known()) {
-                hint if hint.is_empty() && !place.is_empty() => {
-                    format!(" (known there: {})", known().collect::<Vec<_>>().join(", "))
+            let message = match with_nearest(unknown.clone(), key, known()) {
+                same if same == unknown && !is_top => {
+                    let known: Vec<&str> = known().collect();
+                    let known = known.join(", ");
+                    Said::of("config.known", &[("known", &known)]).with("said", unknown)
                 }
-                hint => hint,
+                message => message,
             };
-            self.reader
-                .problem(&path, format!("unknown key {key:?}{place}{hint}"));
+            self.reader.problem(&path, message);
         }
     }
 }
@@ -325,7 +330,7 @@ pub(super) fn document<T>(
     doc_lines: &[&str],
     docs: &mut Vec<SettingDoc>,
 ) {
-    let (expects, default) = (setting.rule.expected(), setting.default_text());
+    let (expects, default) = (setting.rule.expected().to_string(), setting.default_text());
     let full = push_row(section, key, expects, default, doc_lines, docs);
     setting.rule.document_members(&full, docs);
 }

@@ -16,6 +16,7 @@ use super::reader::Reader;
 use super::rules::{
     Choice, DIRECTORY, Flag, HEADER, NAME, SecretText, Text, UrlText, VARIABLE, integer,
 };
+use base::language::Said;
 use base::secret::Secret;
 use base::url::host_only;
 
@@ -171,8 +172,8 @@ struct ReadOnlyTools;
 impl Rule for ReadOnlyTools {
     type Output = ReadOnly;
 
-    fn expected(&self) -> String {
-        "an array of names of the server's tools, or true or false".to_owned()
+    fn expected(&self) -> Said {
+        "an array of names of the server's tools, or true or false".into()
     }
 
     fn schema(&self) -> Value {

@@ -13,6 +13,7 @@ use super::reader::Reader;
 use super::rules::{Flag, Parsed, SecretText, UrlText};
 use base::calendar::Zone;
 use base::clock::Timestamp;
+use base::language::Said;
 use base::secret::Secret;
 use base::url::{Authority, Host, Url};
 
@@ -139,8 +140,8 @@ struct TopicText;
 impl Rule for TopicText {
     type Output = Secret;
 
-    fn expected(&self) -> String {
-        "a topic: 1 to 64 of A-Z a-z 0-9 _ -".to_owned()
+    fn expected(&self) -> Said {
+        "a topic: 1 to 64 of A-Z a-z 0-9 _ -".into()
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Secret> {

@@ -12,6 +12,7 @@ use super::notifications::Notifications;
 use super::reader::Reader;
 use super::rules::{Choice, Parsed, TOOL_NAME, Text, integer};
 use super::tools::{PERMISSIONS, Permission, tool_permissions};
+use base::language::Said;
 use base::people::{Audience, folded};
 
 /// The tools that people may answer for themselves where their `approves` does not
@@ -136,8 +137,8 @@ pub(super) struct SharedAudience;
 impl Rule for SharedAudience {
     type Output = Audience;
 
-    fn expected(&self) -> String {
-        "\"household\", or an array of names of users".to_owned()
+    fn expected(&self) -> Said {
+        "\"household\", or an array of names of users".into()
     }
 
     fn schema(&self) -> Value {

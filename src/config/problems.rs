@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::key_path::KeyPath;
 use super::lines::Lines;
+use base::language::Said;
 use base::nearest::nearest;
 
 /// Everything that is wrong with a configuration file; one line for each in its
@@ -24,7 +25,7 @@ pub struct Problem {
     /// The column, from 1, where the file is not JSON at all.
     pub column: Option<usize>,
     /// Which key is wrong, and what is expected of it.
-    pub message: String,
+    pub message: Said,
     /// The key, where nothing is wrong but that the environment lacks its variable.
     unset: Option<KeyPath>,
 }
@@ -33,7 +34,7 @@ pub struct Problem {
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
     pub path: KeyPath,
-    pub message: String,
+    pub message: Said,
     /// Whether nothing is wrong but that the environment lacks a variable.
     pub is_unset: bool,
 }
@@ -49,10 +50,10 @@ pub(super) struct Unset {
 }
 
 impl Finding {
-    pub fn of(path: &KeyPath, message: String, is_unset: bool) -> Finding {
+    pub fn of(path: &KeyPath, message: impl Into<Said>, is_unset: bool) -> Finding {
         Finding {
             path: path.clone(),
-            message,
+            message: message.into(),
             is_unset,
         }
     }
@@ -79,7 +80,7 @@ impl Problems {
     }
 
     /// A problem of the file as a whole.
-    pub(super) fn of_file(file: &Path, message: impl Into<String>) -> Problems {
+    pub(super) fn of_file(file: &Path, message: impl Into<Said>) -> Problems {
         Problems::at(file, None, None, message)
     }
 
@@ -88,7 +89,7 @@ impl Problems {
         file: &Path,
         line: Option<usize>,
         column: Option<usize>,
-        message: impl Into<String>,
+        message: impl Into<Said>,
     ) -> Problems {
         Problems {
             file: file.to_owned(),
@@ -183,6 +184,18 @@ impl fmt::Debug for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+/// What is said of a mistyped word, and after it the known one that is nearest, if one is near.
+pub(super) fn with_nearest<'k>(
+    said: Said,
+    word: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> Said {
+    match nearest(word, known) {
+        Some(near) => Said::of("config.meant", &[("near", near)]).with("said", said),
+        None => said,
+    }
+}
 
 /// ` (did you mean "x"?)` for the known word nearest to a mistyped one, or
 /// nothing when none is near.

@@ -9,6 +9,7 @@ use super::key_path::KeyPath;
 use super::readable::{is_set, url};
 use super::reader::Reader;
 use super::rules::{Number, Parsed, SecretText, Text, UrlText, choose, integer};
+use base::language::Said;
 use base::secret::Secret;
 
 /// The kind of API that a provider speaks.
@@ -135,9 +136,9 @@ pub(super) struct ProviderName;
 impl Rule for ProviderName {
     type Output = String;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        format!("one of {}", names.join(", "))
+        Said::of("config.one_of", &[("names", &names.join(", "))])
     }
 
     fn schema(&self) -> Value {

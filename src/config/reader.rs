@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::key_path::KeyPath;
 use super::problems::Finding;
+use base::language::Said;
 use base::url::MASK;
 
 /// Looks up an environment variable; tests bring their own.
@@ -45,13 +46,13 @@ impl<'e> Reader<'e> {
     }
 
     /// Reports what stops the file from being used.
-    pub fn problem(&mut self, path: &KeyPath, message: impl Into<String>) {
-        self.problems.push(Finding::of(path, message.into(), false));
+    pub fn problem(&mut self, path: &KeyPath, message: impl Into<Said>) {
+        self.problems.push(Finding::of(path, message, false));
     }
 
     /// Reports what the owner should know.
-    pub fn warn(&mut self, path: &KeyPath, message: impl Into<String>) {
-        self.warnings.push(Finding::of(path, message.into(), false));
+    pub fn warn(&mut self, path: &KeyPath, message: impl Into<Said>) {
+        self.warnings.push(Finding::of(path, message, false));
     }
 
     /// [`Reader::problem`] that begins with the path.
@@ -66,19 +67,20 @@ impl<'e> Reader<'e> {
 
     /// Reports a value that is not what it must be. A value from the environment
     /// is named by its variable, because it may be secret.
-    pub fn mistyped(&mut self, path: &KeyPath, expected: &str, value: &Value) {
+    pub fn mistyped(&mut self, path: &KeyPath, expected: &Said, value: &Value) {
         let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) | Value::Number(_) => value.to_string(),
-            Value::Array(_) => "an array".to_owned(),
-            Value::Object(_) => "an object".to_owned(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string().into(),
+            Value::Array(_) => Said::of("config.array", &[]),
+            Value::Object(_) => Said::of("config.object", &[]),
             Value::String(text) => match variable(text) {
-                Some(name) => format!("what the environment variable {name} holds"),
-                None if text.chars().count() > 60 => "this string".to_owned(),
-                None => format!("{text:?}"),
+                Some(name) => Said::of("config.variable", &[("name", name)]),
+                None if text.chars().count() > 60 => Said::of("config.long_text", &[]),
+                None => format!("{text:?}").into(),
             },
         };
-        self.refuse(path, format_args!("must be {expected}, not {found}"));
+        let message = Said::of("config.must", &[("path", &path.to_string())]);
+        let message = message.with("expected", expected.clone());
+        self.problem(path, message.with("found", found));
     }
 
     /// The value, or what the environment holds for a string that is wholly
@@ -103,7 +105,7 @@ impl<'e> Reader<'e> {
     pub fn scalar<T>(
         &mut self,
         path: &KeyPath,
-        expected: &str,
+        expected: &Said,
         value: &Value,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Option<T> {
@@ -120,7 +122,7 @@ impl<'e> Reader<'e> {
     pub fn demand<T>(
         &mut self,
         path: &KeyPath,
-        expected: &str,
+        expected: &Said,
         value: &Value,
         read: Option<T>,
     ) -> Option<T> {
@@ -157,7 +159,7 @@ impl<'e> Reader<'e> {
     }
 
     /// The text of a string, resolved.
-    pub fn text(&mut self, path: &KeyPath, expected: &str, value: &Value) -> Option<String> {
+    pub fn text(&mut self, path: &KeyPath, expected: &Said, value: &Value) -> Option<String> {
         match self.resolve(path, value)?.into_owned() {
             Value::String(text) => {
                 if text.contains("${") && value.as_str() == Some(&text) {
@@ -183,7 +185,7 @@ impl<'e> Reader<'e> {
         }
         let (scheme, value) = split_scheme(value);
         self.holds_secret |= value.as_str().is_some_and(|text| variable(text).is_none());
-        let text = self.text(path, "a string", &value)?;
+        let text = self.text(path, &"a string".into(), &value)?;
         if text.is_empty() {
             self.refuse(path, "must not be empty");
             return None;
@@ -212,7 +214,7 @@ impl<'e> Reader<'e> {
     pub fn members<'v>(
         &mut self,
         path: &KeyPath,
-        expected: &str,
+        expected: &Said,
         value: &'v Value,
     ) -> Option<&'v Map<String, Value>> {
         self.demand(path, expected, value, value.as_object())

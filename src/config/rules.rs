@@ -1,5 +1,6 @@
 //! The rules for single values; `collections` has those for values of several parts.
 
+use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -8,11 +9,20 @@ use serde_json::{Value, json};
 
 use super::declaration::Rule;
 use super::key_path::{KeyPath, is_comment};
-use super::problems::suggestion;
+use super::problems::with_nearest;
 use super::reader::Reader;
 use base::calendar::Zone;
+use base::language::Said;
 use base::secret::Secret;
 use base::url::{MASK, Url};
+
+/// What the file of words has for `key`, from the one to the other.
+fn ranged(key: &'static str, least: impl Display, most: impl Display) -> Said {
+    Said::of(
+        key,
+        &[("least", &least.to_string()), ("most", &most.to_string())],
+    )
+}
 
 /// A whole number in a range.
 pub(super) struct Integer<T> {
@@ -31,9 +41,8 @@ pub(super) fn integer<T>(range: RangeInclusive<u64>) -> Integer<T> {
 impl<T: TryFrom<u64>> Rule for Integer<T> {
     type Output = T;
 
-    fn expected(&self) -> String {
-        let (least, most) = (self.range.start(), self.range.end());
-        format!("an integer from {least} to {most}")
+    fn expected(&self) -> Said {
+        ranged("config.integer", self.range.start(), self.range.end())
     }
 
     fn schema(&self) -> Value {
@@ -55,8 +64,8 @@ pub(super) struct Number(pub RangeInclusive<f64>);
 impl Rule for Number {
     type Output = f64;
 
-    fn expected(&self) -> String {
-        format!("a number from {} to {}", self.0.start(), self.0.end())
+    fn expected(&self) -> Said {
+        ranged("config.number", self.0.start(), self.0.end())
     }
 
     fn schema(&self) -> Value {
@@ -75,8 +84,8 @@ pub(super) struct Flag;
 impl Rule for Flag {
     type Output = bool;
 
-    fn expected(&self) -> String {
-        "true or false".to_owned()
+    fn expected(&self) -> Said {
+        Said::of("config.flag", &[])
     }
 
     fn schema(&self) -> Value {
@@ -94,9 +103,8 @@ pub(super) struct Text(pub RangeInclusive<usize>);
 impl Rule for Text {
     type Output = String;
 
-    fn expected(&self) -> String {
-        let (least, most) = (self.0.start(), self.0.end());
-        format!("a string of {least} to {most} characters")
+    fn expected(&self) -> Said {
+        ranged("config.text", self.0.start(), self.0.end())
     }
 
     fn schema(&self) -> Value {
@@ -114,7 +122,7 @@ impl Rule for Text {
 
 /// A string that is read as a `T`.
 pub(super) struct Parsed<T> {
-    /// What it must be.
+    /// What it must be: a key of the file of words, or the words themselves.
     pub expected: &'static str,
     /// What it is read as; none when it is not what it must be.
     pub parse: fn(&str) -> Option<T>,
@@ -123,13 +131,17 @@ pub(super) struct Parsed<T> {
 impl<T> Rule for Parsed<T> {
     type Output = T;
 
-    fn expected(&self) -> String {
-        self.expected.to_owned()
+    fn expected(&self) -> Said {
+        match self.expected.starts_with("config.") {
+            true => Said::of(self.expected, &[]),
+            false => self.expected.into(),
+        }
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
-        let text = reader.text(path, self.expected, value)?;
-        reader.demand(path, self.expected, value, (self.parse)(&text))
+        let expected = self.expected();
+        let text = reader.text(path, &expected, value)?;
+        reader.demand(path, &expected, value, (self.parse)(&text))
     }
 }
 
@@ -152,7 +164,7 @@ pub(super) const DIRECTORY: Parsed<PathBuf> = Parsed {
 
 /// A name of the owner's choice, as accounts have.
 pub(super) const NAME: Parsed<String> = Parsed {
-    expected: "a name of 1 to 64 characters",
+    expected: "config.name",
     parse: |text| {
         let printable = text.chars().all(|letter| !letter.is_control());
         let fitting = !text.trim().is_empty() && text.chars().count() <= 64;
@@ -205,7 +217,7 @@ pub(super) const HOST: Parsed<String> = Parsed {
 
 /// A time zone.
 pub(super) const TIME_ZONE: Parsed<String> = Parsed {
-    expected: "the IANA name of a time zone that this system knows, such as Europe/Berlin",
+    expected: "config.time_zone",
     parse: |text| Zone::named(text).ok().map(|_| text.to_owned()),
 };
 
@@ -235,8 +247,8 @@ pub(super) struct SecretText;
 impl Rule for SecretText {
     type Output = Secret;
 
-    fn expected(&self) -> String {
-        "a string, best \"${NAME}\" to read it from the environment".to_owned()
+    fn expected(&self) -> Said {
+        "a string, best \"${NAME}\" to read it from the environment".into()
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Secret> {
@@ -263,8 +275,9 @@ pub(super) const fn words<const N: usize>(
 impl<T: Copy> Rule for Choice<T> {
     type Output = T;
 
-    fn expected(&self) -> String {
-        one_of(&self.words())
+    fn expected(&self) -> Said {
+        let quoted = self.0.iter().map(|(word, _)| format!("{word:?}"));
+        one_of(&quoted.collect::<Vec<_>>())
     }
 
     fn schema(&self) -> Value {
@@ -283,19 +296,21 @@ impl<T> Choice<T> {
     }
 }
 
-/// `"a", "b" or "c"`.
-fn one_of(words: &[&str]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-    match quoted.as_slice() {
-        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
-        _ => quoted.concat(),
+/// `a, b or c`.
+fn one_of(words: &[String]) -> Said {
+    match words {
+        [before @ .., last] if !before.is_empty() => Said::of(
+            "config.or",
+            &[("before", &before.join(", ")), ("last", last)],
+        ),
+        _ => words.concat().into(),
     }
 }
 
 /// Reads one of `words`; returns its index.
 pub(super) fn choose(
     words: &[&'static str],
-    expected: &str,
+    expected: &Said,
     reader: &mut Reader<'_>,
     path: &KeyPath,
     value: &Value,
@@ -304,9 +319,9 @@ pub(super) fn choose(
     let place = words.iter().position(|word| *word == text);
     if place.is_none() {
         reader.mistyped(path, expected, value);
-        let hint = suggestion(&text, words.iter().copied());
         if let Some(problem) = reader.problems.last_mut() {
-            problem.message.push_str(&hint);
+            let message = problem.message.clone();
+            problem.message = with_nearest(message, &text, words.iter().copied());
         }
     }
     place
@@ -318,9 +333,9 @@ pub(super) struct UrlText(pub &'static [&'static str]);
 impl Rule for UrlText {
     type Output = String;
 
-    fn expected(&self) -> String {
+    fn expected(&self) -> Said {
         let starts: Vec<String> = self.0.iter().map(|scheme| format!("{scheme}://")).collect();
-        format!("a URL that begins with {}", starts.join(" or "))
+        Said::of("config.url", &[]).with("starts", one_of(&starts))
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {

@@ -12,9 +12,10 @@ use super::config::{Config, documentation};
 use super::document::{Document, parse};
 use super::file;
 use super::key_path::{KeyPath, Step, account_path};
-use super::problems::{Problems, Unset, suggestion};
+use super::problems::{Problems, Unset, with_nearest};
 use super::reader::Environment;
 use base::error::{Error, Result};
+use base::language::Said;
 use base::people::UserRole;
 use base::sync;
 pub use edits::Edit;
@@ -332,6 +333,11 @@ fn declared(path: &KeyPath, members: &Value) -> Option<Declaration> {
 
 fn unknown_key(key: &str) -> Error {
     let docs = documentation();
-    let hint = suggestion(key, docs.iter().map(|doc| doc.key.as_str()));
-    Error::invalid_request(format!("there is no setting {key:?}{hint}"))
+    Error::invalid_request(no_setting(key, docs.iter().map(|doc| doc.key.as_str())))
+}
+
+/// That there is no setting of this key, and which is near of those that are known.
+fn no_setting<'k>(key: &str, known: impl Iterator<Item = &'k str>) -> Said {
+    let none = Said::of("config.no_setting", &[("key", &format!("{key:?}"))]);
+    with_nearest(none, key, known)
 }

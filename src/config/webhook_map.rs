@@ -10,6 +10,7 @@ use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::Parsed;
+use base::language::Said;
 
 /// Longest template, in characters.
 const TEMPLATE_CHARACTERS: usize = 10_000;
@@ -148,8 +149,8 @@ struct Values;
 impl Rule for Values {
     type Output = Vec<Value>;
 
-    fn expected(&self) -> String {
-        "a text, a number, true or false, or a list of these (* is anything, [] nothing)".to_owned()
+    fn expected(&self) -> Said {
+        "a text, a number, true or false, or a list of these (* is anything, [] nothing)".into()
     }
 
     fn schema(&self) -> Value {

@@ -27,6 +27,9 @@ pub struct Event {
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+    /// The same in the words of others, of what is worded for people.
+    #[serde(skip)]
+    pub translations: Vec<(Words, EventKind)>,
 }
 
 /// What sets an event apart from others.
@@ -410,15 +413,22 @@ impl EventSet {
 impl Event {
     /// Whether it says something in words, which each reader gets in their own.
     pub fn is_worded(&self) -> bool {
-        matches!(self.kind, EventKind::Failed { .. })
+        matches!(self.kind, EventKind::Failed { .. }) || !self.translations.is_empty()
     }
 
-    /// The text that is sent to somebody with these words, or to a program, with its place in
-    /// the sequence.
-    pub fn to_text(&self, seq: u64, words: Option<Words>) -> String {
+    /// The text that is sent to somebody with these words, with its place in the sequence. A
+    /// program reads errors in English.
+    pub fn to_text(&self, seq: u64, words: Words, is_program: bool) -> String {
         let mut event = Cow::Borrowed(self);
+        let mut translated = self.translations.iter();
+        if let Some((_, kind)) = translated.find(|(own, _)| *own == words) {
+            event.to_mut().kind = kind.clone();
+        }
         if let EventKind::Failed { error, .. } = &self.kind {
-            let said = words.map_or_else(|| error.to_string(), |words| error.in_words(words));
+            let said = match is_program {
+                true => error.to_string(),
+                false => error.in_words(words),
+            };
             if let EventKind::Failed { error, .. } = &mut event.to_mut().kind {
                 *error = said.into();
             }
@@ -457,9 +467,10 @@ mod tests {
             turn_id: Some(TurnId::from(1)),
             conversation_id: Some(ConversationId::from(2)),
             kind: EventKind::Delta { text: "Hel".into() },
+            translations: Vec::new(),
         };
         assert_eq!(
-            event.to_text(3, None),
+            event.to_text(3, Words::ENGLISH, true),
             r#"{"type":"event","seq":3,"turn_id":"turn_0000000000001","conversation_id":"conv_0000000000002","event":"chat.delta","text":"Hel"}"#,
         );
     }

@@ -19,6 +19,7 @@ mod firefox;
 mod forms;
 mod handbook;
 mod household;
+mod identifiers;
 mod invitations;
 mod languages;
 mod looks;

@@ -96,10 +96,18 @@ impl CallError {
         matches!(self, Broken(_) | Silent(_) | TimedOut | Cancelled)
     }
 
-    /// Whether the server itself has failed, and not this one request.
+    /// Whether the server itself has failed, and neither this one request nor only for as long
+    /// as it starts or stops.
     pub(super) fn is_of_server(&self) -> bool {
-        use CallError::{Cancelled, Refused, TimedOut};
-        !matches!(self, Refused(_) | TimedOut | Cancelled)
+        use CallError::{Cancelled, Closed, Refused, TimedOut, Unusable};
+        match self {
+            Refused(_) | TimedOut | Cancelled => false,
+            Closed(why) | Unusable(why) => !matches!(
+                why.key(),
+                Some("mcp.starting" | "mcp.stopping" | "mcp.wants_more")
+            ),
+            _ => true,
+        }
     }
 
     /// Why, for a person.
@@ -139,5 +147,28 @@ pub(super) fn seconds(duration: Duration) -> String {
     match duration.as_secs() {
         1 => "1 second".to_owned(),
         count => format!("{count} seconds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_starts_or_asks_back_has_not_failed() {
+        let said = |key: &'static str| Said::of(key, &[]);
+        for (error, is_of_server) in [
+            (CallError::Closed(said("mcp.starting")), false),
+            (CallError::Closed(said("mcp.stopping")), false),
+            (CallError::Closed(said("mcp.stream_over")), true),
+            (CallError::Unusable(said("mcp.wants_more")), false),
+            (CallError::Unusable(said("mcp.refused")), true),
+            (CallError::Broken(Said::from("gone")), true),
+            (CallError::Silent(Duration::from_secs(1)), true),
+            (CallError::TimedOut, false),
+            (CallError::Cancelled, false),
+        ] {
+            assert_eq!(error.is_of_server(), is_of_server, "{error:?}");
+        }
     }
 }

@@ -267,10 +267,10 @@ impl Session {
         let result = self.request(CALL, params, Some(name), scope)?;
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => Ok(result),
-            Some(kind) => Err(CallError::Unusable(
-                format!("it asks for more than the arguments ({kind}), which is not supported")
-                    .into(),
-            )),
+            Some(kind) => Err(CallError::Unusable(Said::of(
+                "mcp.wants_more",
+                &[("kind", kind)],
+            ))),
         }
     }
 

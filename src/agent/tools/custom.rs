@@ -7,6 +7,7 @@ use super::custom_http::Request;
 use super::definition::{Arguments, Definition, RunLimit, Tool, ToolContext, cancelled};
 use super::files::Workspace;
 use super::process;
+use base::sync::lock;
 use config::{CustomCommand, CustomRun};
 use net::cancel::Cancel;
 use net::http_client::HttpClient;
@@ -49,7 +50,11 @@ impl Tool for CustomTool {
                 http,
                 arguments,
             }
-            .send(&self.http_client, deadline, cancel),
+            .send(&self.http_client, deadline, cancel)
+            .map_err(|failure| {
+                lock(&context.details).needs_admin = failure.needs_admin;
+                failure.text
+            }),
         }
     }
 }

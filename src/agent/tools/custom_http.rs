@@ -29,6 +29,24 @@ pub(super) struct Request<'a> {
     pub(super) is_trial: bool,
 }
 
+/// Why a request has no result.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// For the model.
+    pub(super) text: String,
+    /// Whether what it is sent to has failed, or refuses it whatever its arguments are.
+    pub(super) needs_admin: bool,
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Failure {
+        Failure {
+            text,
+            needs_admin: false,
+        }
+    }
+}
+
 /// A request with the arguments in their places.
 struct Prepared {
     url: String,
@@ -40,13 +58,13 @@ impl Request<'_> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// What went wrong, for the model.
+    /// What went wrong.
     pub(super) fn send(
         &self,
         http_client: &HttpClient,
         turn_deadline: Instant,
         cancel: &Cancel,
-    ) -> Result<String, String> {
+    ) -> Result<String, Failure> {
         let name = &self.tool.name;
         let limit = RunLimit::new(self.tool.timeout_seconds, turn_deadline);
         let request = self.prepare()?;
@@ -69,12 +87,18 @@ impl Request<'_> {
         let answer = http_client.exchange(&outgoing, |answer| self.answer(answer));
         match answer {
             Ok(answer) => answer,
-            Err(ClientError::Cancelled) => Err(cancelled(name)),
-            Err(_) if Instant::now() >= limit.deadline => Err(limit.exceeded(name)),
+            Err(ClientError::Cancelled) => Err(cancelled(name).into()),
+            Err(_) if Instant::now() >= limit.deadline => Err(Failure {
+                text: limit.exceeded(name),
+                needs_admin: limit.deadline < turn_deadline,
+            }),
             Err(error) => {
                 let cause = cause(&error);
                 log::warn!("tool {name:?} got no answer: {cause}");
-                Err(format!("the tool {name:?} got no answer: {cause}"))
+                Err(Failure {
+                    text: format!("the tool {name:?} got no answer: {cause}"),
+                    needs_admin: true,
+                })
             }
         }
     }
@@ -139,7 +163,7 @@ impl Request<'_> {
     }
 
     /// What the model reads of a response.
-    fn answer(&self, answer: &mut ClientResponse) -> Result<Result<String, String>, ClientError> {
+    fn answer(&self, answer: &mut ClientResponse) -> Result<Result<String, Failure>, ClientError> {
         let status = answer.status();
         if (200..300).contains(&status) {
             let body = read(answer, self.tool.output_bytes)?.into_text();
@@ -150,22 +174,22 @@ impl Request<'_> {
                         "the tool {:?} was answered with something else than it reads: {}",
                         self.tool.name,
                         shorten(body.trim(), STRANGE_ANSWER)
-                    )));
+                    )
+                    .into()));
                 }
                 forms => shown(forms, &body),
             };
             return Ok(Ok(shown.unwrap_or(body)));
         }
         let name = &self.tool.name;
-        if (300..400).contains(&status) {
-            return Ok(Err(format!(
-                "the tool {name:?} was answered with status {status}, a redirect, which is not followed"
-            )));
-        }
-        Ok(Err(format!(
-            "the tool {name:?} was answered with status {status}: {}",
-            read(answer, ERROR_BODY_BYTES)?.into_text()
-        )))
+        let said = match status {
+            300..=399 => ", a redirect, which is not followed".to_owned(),
+            _ => format!(": {}", read(answer, ERROR_BODY_BYTES)?.into_text()),
+        };
+        Ok(Err(Failure {
+            text: format!("the tool {name:?} was answered with status {status}{said}"),
+            needs_admin: matches!(status, 300..=399 | 401 | 403 | 500..),
+        }))
     }
 }
 
@@ -190,7 +214,8 @@ pub fn try_once(
         is_trial: true,
     };
     let http_client = HttpClient::new().trusting(trust);
-    request.send(&http_client, Instant::now() + limit, &Cancel::default())
+    let sent = request.send(&http_client, Instant::now() + limit, &Cancel::default());
+    sent.map_err(|failure| failure.text)
 }
 
 /// The first `limit` bytes of a body.

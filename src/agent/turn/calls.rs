@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::asker::{Asker, grantee};
 use super::history::History;
-use super::turn_context::Stop;
+use super::turn_context::{Stop, TurnContext};
 use super::{Progress, TurnLoop, query};
 use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
@@ -23,6 +23,7 @@ use crate::tools::{
 use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
 use base::ids::TurnId;
+use base::language::Words;
 use config::{FIND_TOOLS, Permission};
 use store::{
     Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
@@ -82,8 +83,9 @@ impl<'a> TurnLoop<'a, '_> {
         for call in &reply.calls {
             let viewer = self.run.viewer();
             let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
-            let wording = self.wording(&call.tool, &arguments, &viewer);
-            (self.observe)(Progress::ToolCall(call, wording));
+            let run = self.run;
+            let said = |words| wording(run, words, &call.tool, &arguments, &viewer);
+            (self.observe)(Progress::ToolCall(call, &said));
         }
         let chars = history.token_budget().result_chars;
         self.add(Step::Reply {
@@ -278,23 +280,13 @@ impl<'a> TurnLoop<'a, '_> {
             Permission::Ask | Permission::AllowOwn => {
                 // Admins are asked, too, who may not see what the person sees.
                 let viewer = run.viewer().household_only();
-                let wording = self.wording(&call.tool, &arguments.into(), &viewer);
-                let reason = wording.question(self.asker.words(), widens);
+                let words = self.asker.words();
+                let wording = wording(run, words, &call.tool, &arguments.into(), &viewer);
+                let reason = wording.question(words, widens);
                 CallDecision::Ask { reason, may_last }
             }
             Permission::Deny => CallDecision::Refuse(NOT_PERMITTED.to_owned()),
         })
-    }
-
-    /// A call in words for people.
-    fn wording(&self, tool: &str, arguments: &Value, viewer: &Viewer) -> Wording {
-        let known = self.run.assistant.toolbox.get(tool).map(Arc::as_ref);
-        let judge = Judge {
-            words: self.asker.words(),
-            store: self.run.store,
-            viewer,
-        };
-        Wording::of(tool, known, arguments, &judge)
     }
 
     /// The calls of this turn, the last of which is this one.
@@ -496,6 +488,23 @@ impl<'a> TurnLoop<'a, '_> {
             }
         }
     }
+}
+
+/// A call in words for people.
+fn wording(
+    run: &TurnContext<'_>,
+    words: Words,
+    tool: &str,
+    arguments: &Value,
+    viewer: &Viewer,
+) -> Wording {
+    let known = run.assistant.toolbox.get(tool).map(Arc::as_ref);
+    let judge = Judge {
+        words,
+        store: run.store,
+        viewer,
+    };
+    Wording::of(tool, known, arguments, &judge)
 }
 
 /// Runs one tool. A panic counts as a failed call.

@@ -29,7 +29,7 @@ use crate::tools::{Change, Offer, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::ids::AudienceId;
-use base::language::Said;
+use base::language::{Said, Words};
 use base::reply::FinishReason;
 use config::FIND_TOOLS;
 pub use folding::fold;
@@ -50,8 +50,8 @@ const GO_ON: &str = "The server restarted while you wrote this. The person has r
 pub enum Progress<'a> {
     /// A piece of the reply.
     Text(&'a str),
-    /// The model calls a tool; in words for people.
-    ToolCall(&'a ToolCall, Wording),
+    /// The model calls a tool; for people in their words.
+    ToolCall(&'a ToolCall, &'a dyn Fn(Words) -> Wording),
     /// A call has its result.
     ToolResult {
         /// The [`ToolCall::id`] that it answers.

@@ -7,18 +7,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{API_KEY, Settings};
+use super::{API_KEY, Settings, no_setting};
 use crate::config::{Config, documentation};
 use crate::declaration::Declared;
 use crate::document::{Document, to_text};
 use crate::file;
 use crate::key_path::{KeyPath, Step, channel_places, texts};
-use crate::problems::{Problems, suggestion};
+use crate::problems::Problems;
 use crate::providers::Preset;
 use crate::reader::is_variable;
 use crate::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
 use base::files::replace;
+use base::language::Said;
 use base::sync;
 use base::url::{MASK, Url};
 
@@ -80,7 +81,7 @@ impl Settings {
 
     /// Returns the paths of the API keys that were removed.
     fn change(&self, changes: &Map<String, Value>, saves: bool) -> Result<Edit<Vec<String>>> {
-        let refused: Vec<String> = changes
+        let refused: Vec<Said> = changes
             .iter()
             .filter_map(|(key, value)| refusal(key, value))
             .collect();
@@ -214,7 +215,7 @@ impl Settings {
     /// The same. What is `refused` is already known to be wrong, and nothing is written.
     fn edit_unless<T>(
         &self,
-        refused: Vec<String>,
+        refused: Vec<Said>,
         change: impl FnOnce(&mut Value) -> Result<T>,
         saves: bool,
         mends: bool,
@@ -230,7 +231,7 @@ impl Settings {
         let mut wrong = refused;
         let changed = change(&mut members);
         if let Err(error) = &changed {
-            wrong.push(error.message().to_owned());
+            wrong.push(error.said().clone());
         }
         let text = to_text(&members);
         let document = self.judge(&text, &standing, wrong)?;
@@ -251,13 +252,13 @@ impl Settings {
     }
 
     /// A text that may be saved: nothing is wrong with it that was not before.
-    fn judge(&self, text: &str, standing: &Standing, mut wrong: Vec<String>) -> Result<Document> {
+    fn judge(&self, text: &str, standing: &Standing, mut wrong: Vec<Said>) -> Result<Document> {
         if text.len() as u64 > file::MOST_BYTES {
-            wrong.push(format!(
-                "the configuration would have {} bytes, and at most {} are read",
-                text.len(),
-                file::MOST_BYTES
-            ));
+            let bytes = text.len();
+            let most = file::MOST_BYTES;
+            let large =
+                format!("the configuration would have {bytes} bytes, and at most {most} are read");
+            wrong.push(large.into());
         }
         match self.read(text) {
             Ok(document) => {
@@ -267,14 +268,21 @@ impl Settings {
                     wrong.extend(problems.map(|problem| problem.message.clone()));
                 }
                 // A file that has gone since must not stop other changes.
-                wrong.extend(document.config.tls.missing(&self.current().tls));
+                let missing = document.config.tls.missing(&self.current().tls);
+                wrong.extend(missing.into_iter().map(Said::from));
                 if wrong.is_empty() {
                     return Ok(document);
                 }
             }
-            Err(problems) => wrong.extend(problems.lines()),
+            Err(problems) => wrong.extend(problems.lines().map(Said::from)),
         }
-        Err(Error::invalid_request(wrong.join("; ")))
+        let also = |said, more| {
+            Said::of("config.also", &[])
+                .with("said", said)
+                .with("more", more)
+        };
+        let wrong = wrong.into_iter().reduce(also);
+        Err(Error::invalid_request(wrong.unwrap_or(Said::from(""))))
     }
 
     /// Puts what was saved in force, unless something is wrong with it still.
@@ -372,16 +380,19 @@ fn address(server: &Value) -> Option<String> {
 }
 
 /// Why a client may not write a setting, if so.
-fn refusal(key: &str, value: &Value) -> Option<String> {
+fn refusal(key: &str, value: &Value) -> Option<Said> {
     let settings = documentation();
     match settings.iter().find(|setting| setting.key == key) {
         None => {
             let writable = settings.iter().filter(|setting| setting.writable);
-            let hint = suggestion(key, writable.map(|setting| setting.key.as_str()));
-            Some(format!("there is no setting {key:?}{hint}"))
+            Some(no_setting(
+                key,
+                writable.map(|setting| setting.key.as_str()),
+            ))
         }
-        Some(setting) if !setting.writable => Some(format!(
-            "{key:?} can only be changed in the configuration file"
+        Some(setting) if !setting.writable => Some(Said::of(
+            "config.file_alone",
+            &[("key", &format!("{key:?}"))],
         )),
         // Else a client could have the server's environment sent to any address.
         Some(_)
@@ -389,9 +400,8 @@ fn refusal(key: &str, value: &Value) -> Option<String> {
                 .iter()
                 .any(|(_, text)| is_variable(text)) =>
         {
-            Some(format!(
-                "{key:?} can be read from the environment only by the configuration file itself"
-            ))
+            let why = "can be read from the environment only by the configuration file itself";
+            Some(format!("{key:?} {why}").into())
         }
         Some(_) => None,
     }

@@ -65,13 +65,20 @@ impl Service {
                 Verdict::ApprovedAlways
             }
         };
-        self.decide(id, verdict, &by.user)
+        self.decide_for(id, verdict, by)
     }
 
     /// Refuses a waiting call.
     pub(super) fn deny(&self, id: ApprovalId, by: &Identity) -> Result<Value> {
         self.answerable(id, by)?;
-        self.decide(id, Verdict::Denied, &by.user)
+        self.decide_for(id, Verdict::Denied, by)
+    }
+
+    /// The decision of a person, who reads what they have decided in their own words.
+    fn decide_for(&self, id: ApprovalId, verdict: Verdict, by: &Identity) -> Result<Value> {
+        let decided = self.decide(id, verdict, &by.user)?;
+        let words = self.store.words_of(by.user_id);
+        Ok(json!(self.shown(&decided, false, words)))
     }
 
     /// An approval that this person may answer.
@@ -162,7 +169,7 @@ impl Service {
     }
 
     /// Stores a decision about a waiting call, publishes it and resumes the turn.
-    fn decide(&self, id: ApprovalId, verdict: Verdict, by: &str) -> Result<Value> {
+    fn decide(&self, id: ApprovalId, verdict: Verdict, by: &str) -> Result<Approval> {
         let decision = Decision {
             verdict,
             by: by.to_owned(),
@@ -173,8 +180,7 @@ impl Service {
             self.queue
                 .resume(decided.approval.turn_id, decided.approval.conversation_id);
         }
-        let words = self.store.words_of(decided.approval.user_id);
-        Ok(json!(self.shown(&decided.approval, false, words)))
+        Ok(decided.approval)
     }
 
     /// An approval in words: as the person who asked may read it, with what they see, or as
@@ -238,8 +244,8 @@ impl Service {
 
     /// Publishes the tool calls for which a turn waits.
     pub(super) fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
-        let words = self.store.words_of(turn.user_id);
-        (self.hub).publish_requests(turn, approvals, |one, is_own| {
+        let languages = self.store.languages();
+        (self.hub).publish_requests(turn, approvals, &languages, |one, is_own, words| {
             self.shown(one, is_own, words)
         });
     }

@@ -17,7 +17,7 @@ use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{CalendarId, UserId};
-use base::language::Said;
+use base::language::{Said, Words};
 use base::people::{Audience, folded};
 use base::sealed::SealingKey;
 use base::secret::Secret;
@@ -58,7 +58,12 @@ impl Service {
     ///
     /// # Errors
     /// `invalid_request`; `unauthorized` for an address in the home network and no admin.
-    pub(super) fn add_calendar(&self, new: AddCalendar, by: &Identity) -> Result<Value> {
+    pub(super) fn add_calendar(
+        &self,
+        new: AddCalendar,
+        by: &Identity,
+        words: Option<Words>,
+    ) -> Result<Value> {
         let owner_id = match &new.owner {
             None if by.role == UserRole::Owner => {
                 return Err(Error::invalid_request(
@@ -87,14 +92,19 @@ impl Service {
             refresh_minutes: new.refresh_minutes.unwrap_or(usual),
         })?;
         self.has_calendars.store(true, Ordering::Relaxed);
-        self.calendar_changed(id, by)
+        self.calendar_changed(id, by, words)
     }
 
     /// Changes a calendar, which is then read.
     ///
     /// # Errors
     /// Those of the store; as [`Service::add_calendar`].
-    pub(super) fn update_calendar(&self, update: UpdateCalendar, by: &Identity) -> Result<Value> {
+    pub(super) fn update_calendar(
+        &self,
+        update: UpdateCalendar,
+        by: &Identity,
+        words: Option<Words>,
+    ) -> Result<Value> {
         if let Some(audience) = &update.audience {
             check_audience(by, audience)?;
         }
@@ -113,7 +123,7 @@ impl Service {
         };
         let readers = self.store.update_calendar(&by.viewer(), id, change)?;
         self.hub.publish_calendar(id, readers);
-        self.calendar_changed(id, by)
+        self.calendar_changed(id, by, words)
     }
 
     pub(super) fn remove_calendar(&self, viewer: &Viewer, id: CalendarId) -> Result<Value> {
@@ -126,9 +136,8 @@ impl Service {
         Ok(json!({ "calendar_id": id, "name": name }))
     }
 
-    pub(super) fn list_calendars(&self, by: &Identity) -> Result<Value> {
+    pub(super) fn list_calendars(&self, by: &Identity, words: Option<Words>) -> Result<Value> {
         let calendars = self.store.snapshot(&by.viewer())?.calendars()?;
-        let words = self.store.words_of(by.user_id);
         Ok(views::records(
             "calendars",
             calendars.iter().map(|one| views::calendar(one, by, words)),
@@ -222,14 +231,18 @@ impl Service {
         self.find_user(name)
     }
 
-    fn calendar_changed(&self, id: CalendarId, by: &Identity) -> Result<Value> {
+    fn calendar_changed(
+        &self,
+        id: CalendarId,
+        by: &Identity,
+        words: Option<Words>,
+    ) -> Result<Value> {
         let calendar = self.store.snapshot(&by.viewer())?.calendar(id);
         self.calendar_wakes.look();
         let calendar = calendar?;
         if let Some(readers) = self.store.calendar_readers(id)? {
             self.hub.publish_calendar(id, readers);
         }
-        let words = self.store.words_of(by.user_id);
         Ok(json!(views::calendar(&calendar, by, words)))
     }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
-use super::hub::Person;
 use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
@@ -247,9 +246,9 @@ fn answer(
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| json!(service.schedule_view(&paused, caller.identity))),
-        Command::ListCalendars => service.list_calendars(caller.identity),
-        Command::AddCalendar(new) => service.add_calendar(new, caller.identity),
-        Command::UpdateCalendar(update) => service.update_calendar(update, caller.identity),
+        Command::ListCalendars => service.list_calendars(caller.identity, words),
+        Command::AddCalendar(new) => service.add_calendar(new, caller.identity, words),
+        Command::UpdateCalendar(update) => service.update_calendar(update, caller.identity, words),
         Command::RemoveCalendar(remove) => service.remove_calendar(viewer, remove.calendar_id),
         Command::ListEvents(list) => service.list_events(viewer, &list),
         Command::Today(get) => service.today(get.user.as_deref(), caller.identity),
@@ -353,7 +352,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
         caller.connection,
         caller.outbox,
         wanted.events,
-        Person::from(caller.identity).reading(responder.words),
+        service.reader(caller.identity, responder.words),
         wanted.since,
         |subscribed| {
             responder.send(Ok(json!({

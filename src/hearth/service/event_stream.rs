@@ -48,7 +48,7 @@ impl Service {
             seq: 0,
             events_lost: false,
         };
-        let person = identity.into();
+        let person = self.reader(identity, None);
         let answer = |answer| subscribed = answer;
         self.hub
             .subscribe(connection, &outbox, events, person, since, answer);

@@ -15,6 +15,7 @@ mod tests;
 mod watcher;
 
 use base::ids::{ConversationId, TurnId};
+use base::language::Words;
 use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
@@ -205,7 +206,7 @@ impl Hub {
         });
         let Some(since) = since else { return };
         let subscriber = &state.subscribers[&connection];
-        let missed = state.kept.after_seq(since, person.words, |kept| {
+        let missed = state.kept.after_seq(since, person, |kept| {
             let recipients = &kept.recipients;
             state.wants(connection, subscriber, kept.name, kept.turn, recipients)
         });
@@ -379,11 +380,12 @@ impl HubState {
         if subscribers.is_empty() && !is_kept {
             return;
         }
-        let text: Arc<str> = event.to_text(seq, None).into();
+        let text: Arc<str> = event.to_text(seq, Words::ENGLISH, true).into();
         for Subscriber { outbox, person, .. } in subscribers {
-            let own = person.words.filter(|_| event.is_worded());
-            let own = own.map(|words| event.to_text(seq, Some(words)).into());
-            outbox.push(Item::Event(own.unwrap_or_else(|| Arc::clone(&text))));
+            outbox.push(Item::Event(match event.is_worded() {
+                true => event.to_text(seq, person.words, person.is_program).into(),
+                false => Arc::clone(&text),
+            }));
         }
         if is_kept {
             let kept = KeptEvent {

@@ -10,6 +10,7 @@ use super::reply_stream::{Line, ReplyStream};
 use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
+use base::language::Words;
 use base::secret::hex;
 use net::wait::Waker;
 use store::{
@@ -275,7 +276,7 @@ fn rights(asker: &ProgramCaller) -> (Viewer, TokenScope, Person) {
         Some(identity) => (
             identity.viewer(),
             identity.scope.clone(),
-            Person::from(identity),
+            Person::reading(identity, Words::ENGLISH, true),
         ),
         // Nobody has shown to be this person: what it asks and begins is the
         // household's.
@@ -289,7 +290,8 @@ fn rights(asker: &ProgramCaller) -> (Viewer, TokenScope, Person) {
                 id: asker.user_id,
                 role: UserRole::User,
                 household_only: true,
-                words: None,
+                words: Words::ENGLISH,
+                is_program: true,
             },
         ),
     }

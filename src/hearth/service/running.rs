@@ -77,7 +77,8 @@ impl Service {
             is_streamed: &|| turn.schedule_id.is_none() && self.hub.is_streamed(&turn),
         };
         let ran = turn::run(&run, &mut |progress| {
-            self.hub.publish_progress(&turn, progress);
+            let languages = || self.store.languages();
+            self.hub.publish_progress(&turn, progress, languages);
         });
         let took = began.elapsed().as_millis();
         match ran.outcome {

@@ -347,6 +347,7 @@ mod tests {
     use super::*;
     use crate::service::hub::Person;
     use base::ids::UserId;
+    use base::language::Words;
     use base::testing::TemporaryDirectory;
     use net::outbox::{Item, Outbox};
     use protocol::event::EventSet;
@@ -366,7 +367,8 @@ mod tests {
             id: UserId::from(1),
             role: UserRole::Admin,
             household_only: false,
-            words: None,
+            words: Words::ENGLISH,
+            is_program: true,
         };
         service.reserve_event_numbers();
         (service.hub).subscribe(connection, &outbox, EventSet::ALL, admin, None, |_| ());

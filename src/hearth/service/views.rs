@@ -295,7 +295,8 @@ pub fn schedule(
 
 /// A calendar, for somebody. Whoever knows the address of one may be able to read all of it, so
 /// that others than its owner get the host alone.
-pub fn calendar(calendar: &Calendar, of: &Identity, words: Words) -> record::Calendar {
+pub fn calendar(calendar: &Calendar, of: &Identity, words: Option<Words>) -> record::Calendar {
+    let words = words.unwrap_or(Words::ENGLISH);
     let is_own = of.role == UserRole::Owner || of.user_id == calendar.owner_id;
     record::Calendar {
         calendar_id: calendar.id,

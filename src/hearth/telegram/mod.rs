@@ -409,21 +409,21 @@ impl Bot {
     fn press(&self, press: &Value) -> Result<(), Error> {
         let chat = press["from"]["id"].as_i64().unwrap_or_default().to_string();
         let data = press["data"].as_str().unwrap_or_default();
-        let answered = match self.service.person_behind(TELEGRAM, &chat) {
-            Ok(Some(person)) => {
-                let words = person.words();
-                let pressed = self.pressed(&person, data);
-                (pressed.map(|key| words.word(key))).map_err(|error| error.in_words(words))
-            }
-            Ok(None) => Ok(strange_words(press).word("telegram.how_to_link")),
-            Err(error) => Err(error),
+        let person = self.service.person_behind(TELEGRAM, &chat);
+        let words = match &person {
+            Ok(Some(person)) => person.words(),
+            _ => strange_words(press),
         };
+        let answered = person.and_then(|person| match person {
+            Some(person) => self.pressed(&person, data),
+            None => Ok("telegram.how_to_link"),
+        });
         let says = match answered {
-            Ok(says) => says,
+            Ok(key) => words.word(key),
             Err(error) if is_for_later(&error) => return Err(error),
             Err(error) => match error.code() {
-                Code::NotFound | Code::InvalidRequest => strange_words(press).word("telegram.over"),
-                _ => error.message().to_owned(),
+                Code::NotFound | Code::InvalidRequest => words.word("telegram.over"),
+                _ => error.in_words(words).message().to_owned(),
             },
         };
         let shown: String = says.chars().take(200).collect();

@@ -205,6 +205,17 @@ impl Store {
             .map_or(Words::ENGLISH, |user| user.words())
     }
 
+    /// The words that somebody here reads, each once, beside those of English.
+    pub fn languages(&self) -> Vec<Words> {
+        let mut languages = Vec::new();
+        for words in self.users().unwrap_or_default().iter().map(User::words) {
+            if words != Words::ENGLISH && !languages.contains(&words) {
+                languages.push(words);
+            }
+        }
+        languages
+    }
+
     /// Sets the language that a person has chosen.
     ///
     /// # Errors

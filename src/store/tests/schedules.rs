@@ -255,3 +255,73 @@ fn a_person_s_schedules_go_with_the_person() {
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].text, "of others");
 }
+
+#[test]
+fn no_trigger_runs_a_routine_more_than_thirty_times_an_hour() {
+    let store = TestStore::new();
+    let ann = store.add_user("ann", UserRole::User, "-").unwrap().id;
+    let calendar = store
+        .add_calendar(NewCalendar {
+            name: "Family".to_owned(),
+            url: "https://example.test/family.ics".to_owned(),
+            username: None,
+            password: None,
+            owner_id: ann,
+            audience: Audience::Household,
+            is_read_only: true,
+            may_be_local: false,
+            refresh_minutes: 60,
+        })
+        .unwrap();
+    let soon = in_seconds(1_800);
+    let bring_list = || {
+        let add = vec!["milk".to_owned()];
+        let change = ListChange {
+            add,
+            ..ListChange::default()
+        };
+        store.update_list(&all(), "shop", change).unwrap();
+    };
+    let bring_message = || {
+        let household = Audience::Household;
+        let text = "Somebody is at the door".to_owned();
+        let new = NewTurn::new(all(), named("front"), household, "webhook:door", text);
+        store.begin_turn(new).unwrap();
+    };
+    let bring_event = || {
+        let event = EventTime {
+            uid: "choir".to_owned(),
+            starts_at: soon,
+            ends_at: soon.plus(Duration::from_secs(60)),
+            title: "Choir".to_owned(),
+            ..EventTime::default()
+        };
+        store.event_changed(calendar, "choir", vec![event]).unwrap();
+    };
+    let triggers: [(&str, &dyn Fn()); 3] = [
+        ("list shop", &bring_list),
+        ("webhook door", &bring_message),
+        ("event 0", &bring_event),
+    ];
+    for (trigger, bring) in triggers {
+        let routine = NewSchedule {
+            owner_id: Some(ann),
+            trigger: Some(trigger.parse().unwrap()),
+            ..NewSchedule::new("What is new?", None)
+        };
+        let id = store.add_schedule(&all(), routine).unwrap().id;
+        let known = || store.seen(&all()).schedule(id).unwrap();
+        let next_at = || known().timing.map(|timing| timing.next_at);
+        for run in 0..30 {
+            bring();
+            assert!(next_at().unwrap() <= soon, "{trigger}: run {run} may come");
+            let begun = store.run_schedule(known(), "What is new?".to_owned(), None);
+            assert!(begun.unwrap().is_some(), "{trigger}: run {run}");
+        }
+        bring();
+        let runs = store.seen(&all()).runs_of(id).unwrap();
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(runs.len(), 30, "{trigger}");
+        assert_eq!(next_at(), Some(runs[29].at.plus(hour)), "{trigger}");
+    }
+}

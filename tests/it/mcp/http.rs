@@ -110,6 +110,7 @@ fn a_result_says_whether_an_admin_can_mend_the_server() {
     for (call, ok, needs_admin) in [
         ("plain", true, Value::Null),
         ("absent", false, Value::Null),
+        ("wants", false, Value::Null),
         ("broken", false, json!(true)),
     ] {
         client.send(&json!({"type": "chat", "message": format!("run mcp_web_{call}")}));

@@ -487,7 +487,7 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
         "the user name or the password is wrong (status 401)"
     );
     let mut german = home.websocket(&home.tokens.user);
-    german.ask(json!({ "type": "set_language", "language": "de" }));
+    german.ask(json!({ "type": "auth", "token": home.tokens.user, "language": "de" }));
     assert_eq!(
         settled(&mut german, "Home", "failing")["problem"],
         "der Benutzername oder das Passwort ist falsch (Status 401)"

@@ -375,7 +375,7 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
             &mut program,
             "no answer: Connection refused",
             "no connection: Connection refused",
-            "Verbindung abgelehnt",
+            "its server cannot be reached: no connection: Connection refused",
         ),
     ] {
         let said = eventually("it could not be delivered", || {
@@ -396,5 +396,107 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
             said.map(str::to_owned)
         });
         assert!(said.contains(unreachable), "{said}");
+    }
+}
+
+#[test]
+fn calls_and_questions_are_said_live_to_each_reader_in_their_own_language() {
+    let calls = Act::call("remember", json!({ "content": "Milch" }));
+    let model = Model::acting(vec![calls]);
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let (user, admin) = (&home.tokens.user, &home.tokens.admin);
+    let events = json!({ "type": "subscribe", "events": ["chat.tool_call", "approval.requested"] });
+    let reader = |token: &str, language: Option<&str>| {
+        let mut client = home.websocket(token);
+        if let Some(language) = language {
+            sign_in(&mut client, token, language);
+        }
+        client.ask(events.clone());
+        client
+    };
+    let mut spanish = reader(admin, Some("es"));
+    let mut german = reader(user, Some("de"));
+    // A program reads what its person does.
+    let mut program = reader(admin, None);
+    let mut asker = home.websocket(user);
+    sign_in(&mut asker, user, "de");
+    asker.send(&json!({ "type": "chat", "message": "Milch!", "audience": "household" }));
+    let read = |client: &mut Client| {
+        let call = client.event("chat.tool_call");
+        let asked = client.event("approval.requested");
+        let said = ["sentence", "label"].map(|field| call[field].as_str().unwrap().to_owned());
+        let question = ["reason", "origin"].map(|field| asked[field].as_str().unwrap().to_owned());
+        (said, question, asked)
+    };
+    let (said, question, own) = read(&mut german);
+    assert_eq!(said, ["Sich merken: Milch", "Merken"]);
+    let expected = ["Der Assistent möchte sich merken: Milch", "user fragt"];
+    assert_eq!(question, expected);
+    let (said, question, theirs) = read(&mut spanish);
+    assert_eq!(said, ["Recordar: Milch", "Recordar"]);
+    let expected = ["El asistente quiere recordar: Milch", "user pregunta"];
+    assert_eq!(question, expected);
+    assert_eq!(theirs["answers"][0]["label"], "Permitir una vez");
+    assert_eq!(
+        (&theirs["seq"], &theirs["approval_id"]),
+        (&own["seq"], &own["approval_id"])
+    );
+    assert_eq!(read(&mut program).2, theirs);
+    // Who was away reads the same.
+    let mut late = home.websocket(admin);
+    sign_in(&mut late, admin, "es");
+    let mut again = events.clone();
+    again["since"] = json!(0);
+    late.ask(again);
+    assert_eq!(read(&mut late).2, theirs);
+    // Who decides reads what they decided.
+    let approve = json!({ "type": "approve", "approval_id": own["approval_id"] });
+    assert_eq!(late.ask(approve)["origin"], "user pregunta");
+}
+
+#[test]
+fn why_a_setting_is_refused_is_in_the_language_of_its_reader() {
+    let home = Home::offline();
+    let token = &home.tokens.admin;
+    let mut person = home.websocket(token);
+    sign_in(&mut person, token, "de");
+    let mut program = home.websocket(token);
+    for (config, german, english) in [
+        (
+            json!({ "max_tokens": 0 }),
+            "bei „max_tokens“ wird eine ganze Zahl von 1 bis 10000000 erwartet, nicht 0",
+            "\"max_tokens\" must be an integer from 1 to 10000000, not 0",
+        ),
+        (
+            json!({ "temperature": "warm" }),
+            "bei „temperature“ wird eine Zahl von 0 bis 2 erwartet, nicht \"warm\"",
+            "\"temperature\" must be a number from 0 to 2, not \"warm\"",
+        ),
+        (
+            json!({ "permission_mode": "asks" }),
+            "bei „permission_mode“ wird \"ask\", \"allow\" oder \"deny\" erwartet, nicht \"asks\" (ist „ask“ gemeint?)",
+            "\"permission_mode\" must be \"ask\", \"allow\" or \"deny\", not \"asks\" (did you mean \"ask\"?)",
+        ),
+        (
+            json!({ "base_url": "hearth" }),
+            "bei „base_url“ wird eine URL mit https:// oder http:// am Anfang erwartet, nicht \"hearth\"",
+            "\"base_url\" must be a URL that begins with https:// or http://, not \"hearth\"",
+        ),
+        (
+            json!({ "modell": "m", "backup": { "kept": 1 } }),
+            "es gibt keine Einstellung \"modell\" (ist „model“ gemeint?); \"backup\" lässt sich nur in der Konfigurationsdatei ändern",
+            "there is no setting \"modell\" (did you mean \"model\"?); \"backup\" can only be changed in the configuration file",
+        ),
+        (
+            json!({ "retention": { "days": 1 } }),
+            "unbekannter Schlüssel \"days\" in „retention“ (bekannt sind dort: conversations_days)",
+            "unknown key \"days\" in \"retention\" (known there: conversations_days)",
+        ),
+    ] {
+        let update = json!({ "type": "update_config", "config": config });
+        for (client, expected) in [(&mut person, german), (&mut program, english)] {
+            client.send(&update);
+            assert_eq!(client.response()["error"], expected);
+        }
     }
 }

@@ -64,6 +64,15 @@ fn run_until(
     deadline: Instant,
     cancel: &Cancel,
 ) -> Result<String, String> {
+    send(tool, arguments, deadline, cancel).map_err(|failure| failure.text)
+}
+
+fn send(
+    tool: &Tool,
+    arguments: &Value,
+    deadline: Instant,
+    cancel: &Cancel,
+) -> Result<String, Failure> {
     let request = Request {
         is_trial: false,
         tool: &tool.settings,
@@ -71,6 +80,38 @@ fn run_until(
         arguments: arguments.as_object().unwrap(),
     };
     request.send(&HttpClient::new(), deadline, cancel)
+}
+
+#[test]
+fn a_failure_says_whether_an_admin_can_mend_it() {
+    let needs_admin = |tool: &Tool, arguments: &Value| {
+        let (deadline, cancel) = (Instant::now() + SOON, Cancel::default());
+        send(tool, arguments, deadline, &cancel)
+            .unwrap_err()
+            .needs_admin
+    };
+    for [status, expected] in rows(
+        "302 Found | true\n400 Bad | false\n401 Unauthorized | true\n403 Forbidden | true\n\
+         404 Not Found | false\n422 Wrong | false\n429 Busy | false\n503 Away | true",
+    ) {
+        let server = respond(status, b"no");
+        let tool = tool("GET", server.url(), &[], None);
+        assert_eq!(
+            needs_admin(&tool, &json!({})).to_string(),
+            expected,
+            "{status}"
+        );
+    }
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let gone = tool("GET", format!("http://{gone}/{{room}}/x"), &[], None);
+    assert!(needs_admin(&gone, &json!({ "room": "a" })));
+    assert!(
+        !needs_admin(&gone, &json!({ "room": ".." })),
+        "an argument is wrong"
+    );
 }
 
 /// The value of a header that comes at most once.

@@ -1,13 +1,15 @@
 //! What is published, each event made from what it reports. An event that carries a
 //! reply, the end of a turn or a question to a person takes a
 //! [`Durable`](store::Durable), so that nobody learns of what a failed commit takes
-//! back. Progress and a person's own message may come before their commit.
+//! back. Progress and a person's own message may come before their commit. What is worded
+//! for people comes in each of their languages.
 
 use super::{ConnectionId, Hub, Recipients};
 use crate::service::views;
 use agent::tools::Change;
 use agent::turn::Progress;
 use base::ids::{CalendarId, ConversationId, MemoryId, MessageId, ScheduleId, UserId};
+use base::language::Words;
 use protocol::event::{Event, EventKind, EventName};
 use protocol::record;
 use store::{
@@ -16,8 +18,13 @@ use store::{
 };
 
 impl Hub {
-    /// A piece of text, a tool call or its result.
-    pub fn publish_progress(&self, turn: &Turn, progress: Progress<'_>) {
+    /// A piece of text, a tool call or its result. People read `languages` beside English.
+    pub fn publish_progress(
+        &self,
+        turn: &Turn,
+        progress: Progress<'_>,
+        languages: impl Fn() -> Vec<Words>,
+    ) {
         let kind = match progress {
             Progress::Changed(change) => return self.publish_change_of_tool(change),
             Progress::Waits(wait) => EventKind::Waiting {
@@ -29,13 +36,19 @@ impl Hub {
             Progress::Thought(text) => EventKind::Reasoning {
                 text: text.to_owned(),
             },
-            Progress::ToolCall(call, wording) => EventKind::ToolCall {
-                tool: call.tool.clone(),
-                arguments: views::arguments(&call.arguments),
-                call_id: call.id.clone(),
-                sentence: wording.sentence(),
-                label: wording.label,
-            },
+            Progress::ToolCall(call, said) => {
+                let called = worded(turn, &languages(), |words| {
+                    let wording = said(words);
+                    EventKind::ToolCall {
+                        tool: call.tool.clone(),
+                        arguments: views::arguments(&call.arguments),
+                        call_id: call.id.clone(),
+                        sentence: wording.sentence(),
+                        label: wording.label,
+                    }
+                });
+                return self.publish_found(called, &turn.readers);
+            }
             Progress::ToolResult {
                 call_id,
                 ok,
@@ -51,9 +64,13 @@ impl Hub {
         if matches!(kind.name(), EventName::Delta | EventName::Waiting) {
             return self.publish_of(turn, kind);
         }
-        // The model may have put into a call, or think of, what it found before.
-        let (then, now) = (turn.readers.clone(), turn.readers.clone());
-        self.publish(of_turn(turn, kind), Recipients::Finders { then, now });
+        self.publish_found(of_turn(turn, kind), &turn.readers);
+    }
+
+    /// The model may have put into a call, or think of, what it found before.
+    fn publish_found(&self, event: Event, readers: &Readers) {
+        let (then, now) = (readers.clone(), readers.clone());
+        self.publish(event, Recipients::Finders { then, now });
     }
 
     /// The message of a new turn.
@@ -108,14 +125,20 @@ impl Hub {
         );
     }
 
-    /// The tool calls for which a turn waits, as `shown` says them to the person who asked
-    /// (true) and to admins, who may not see what that person sees.
+    /// The tool calls for which a turn waits, as `shown` says them in these languages to the
+    /// person who asked (true) and to admins, who may not see what that person sees.
     pub fn publish_requests(
         &self,
         turn: &Turn,
         approvals: &Durable<Vec<Approval>>,
-        shown: impl Fn(&Approval, bool) -> record::Approval,
+        languages: &[Words],
+        shown: impl Fn(&Approval, bool, Words) -> record::Approval,
     ) {
+        let event = |approval: &Approval, is_own: bool| {
+            worded(turn, languages, |words| {
+                requested(shown(approval, is_own, words))
+            })
+        };
         for approval in approvals.iter() {
             let readers = || turn.readers.clone();
             let asker = approval.user_id;
@@ -123,33 +146,33 @@ impl Hub {
                 asker,
                 readers: readers(),
             };
-            let for_admins = shown(approval, false);
             if let Some(asker) = asker {
-                let own = shown(approval, true);
+                let [own, for_admins] =
+                    [true, false].map(|is_own| shown(approval, is_own, Words::ENGLISH));
                 if (&own.reason, &own.words) != (&for_admins.reason, &for_admins.words) {
                     let only = Recipients::Asker {
                         asker,
                         readers: readers(),
                     };
-                    self.publish(of_turn(turn, requested(own)), only);
+                    self.publish(event(approval, true), only);
                     recipients = Recipients::OtherAdmins(asker);
                 }
             }
-            self.publish(of_turn(turn, requested(for_admins)), recipients);
+            self.publish(event(approval, false), recipients);
         }
     }
 
     /// A person's decision, or that nobody decided in time, in a conversation with these
     /// readers.
     pub fn publish_decision(&self, approval: &Approval, decision: &Decision, readers: Readers) {
+        let kind = EventKind::ApprovalResolved {
+            approval_id: approval.id,
+            decision: decision.verdict.as_str().to_owned(),
+            by: decision.by.clone(),
+        };
         let event = Event {
             turn_id: Some(approval.turn_id),
-            conversation_id: Some(approval.conversation_id),
-            kind: EventKind::ApprovalResolved {
-                approval_id: approval.id,
-                decision: decision.verdict.as_str().to_owned(),
-                by: decision.by.clone(),
-            },
+            ..of_conversation(approval.conversation_id, kind)
         };
         let asker = approval.user_id;
         self.publish(event, Recipients::Askers { asker, readers });
@@ -157,14 +180,14 @@ impl Hub {
 
     /// That a callback was stored or attempted.
     pub fn publish_delivery(&self, delivery: &Delivery) {
+        let kind = EventKind::DeliveryUpdated {
+            delivery_id: delivery.id,
+            state: delivery.state.as_str().to_owned(),
+            attempts: delivery.attempts,
+        };
         let event = Event {
             turn_id: Some(delivery.turn_id),
-            conversation_id: Some(delivery.conversation_id),
-            kind: EventKind::DeliveryUpdated {
-                delivery_id: delivery.id,
-                state: delivery.state.as_str().to_owned(),
-                attempts: delivery.attempts,
-            },
+            ..of_conversation(delivery.conversation_id, kind)
         };
         let readers = delivery.readers.clone();
         self.publish(event, Recipients::ReadingAdmins(readers));
@@ -256,15 +279,16 @@ impl Hub {
             Some(owner) => Readers::People(vec![owner].into()),
             None => told.readers.clone(),
         };
+        let kind = EventKind::ReminderTold {
+            schedule_id: told.id,
+            message_id: message,
+            say: told.text.clone(),
+            again,
+        };
         let event = Event {
             turn_id: told.told_by,
             conversation_id: told.conversation_id,
-            kind: EventKind::ReminderTold {
-                schedule_id: told.id,
-                message_id: message,
-                say: told.text.clone(),
-                again,
-            },
+            ..of_household(kind)
         };
         self.publish(event, Recipients::Readers(readers));
     }
@@ -318,15 +342,15 @@ fn of_household(kind: EventKind) -> Event {
         turn_id: None,
         conversation_id: None,
         kind,
+        translations: Vec::new(),
     }
 }
 
 /// An event of a conversation, but of none of its turns.
 pub(super) fn of_conversation(conversation: ConversationId, kind: EventKind) -> Event {
     Event {
-        turn_id: None,
         conversation_id: Some(conversation),
-        kind,
+        ..of_household(kind)
     }
 }
 
@@ -349,10 +373,18 @@ fn requested(approval: record::Approval) -> EventKind {
     }
 }
 
+/// What happened, as `said` says it in English and in these languages.
+fn worded(turn: &Turn, languages: &[Words], said: impl Fn(Words) -> EventKind) -> Event {
+    let translation = |&words: &Words| (words, said(words));
+    Event {
+        translations: languages.iter().map(translation).collect(),
+        ..of_turn(turn, said(Words::ENGLISH))
+    }
+}
+
 fn of_turn(turn: &Turn, kind: EventKind) -> Event {
     Event {
         turn_id: Some(turn.id),
-        conversation_id: Some(turn.conversation_id),
-        kind,
+        ..of_conversation(turn.conversation_id, kind)
     }
 }

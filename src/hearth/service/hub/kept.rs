@@ -3,9 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::Recipients;
+use super::{Person, Recipients};
 use base::ids::{ConversationId, TurnId};
-use base::language::Words;
 use protocol::event::{Event, EventName};
 use store::Readers;
 
@@ -120,11 +119,11 @@ impl KeptEvents {
         seq < self.forgotten
     }
 
-    /// The texts of those after `seq` that are wanted, for somebody with these words.
+    /// The texts of those after `seq` that are wanted, for this person.
     pub fn after_seq(
         &self,
         seq: u64,
-        words: Option<Words>,
+        person: Person,
         wants: impl Fn(&KeptEvent) -> bool,
     ) -> Vec<Arc<str>> {
         let mut texts = Vec::new();
@@ -133,7 +132,7 @@ impl KeptEvents {
             let end = begin + kept.in_texts();
             if kept.seq > seq && wants(kept) {
                 let text = match &kept.worded {
-                    Some(event) => event.to_text(kept.seq, words),
+                    Some(event) => event.to_text(kept.seq, person.words, person.is_program),
                     None => {
                         let text = self.texts.range(begin..end).copied().collect();
                         String::from_utf8(text).expect("a text was put there")

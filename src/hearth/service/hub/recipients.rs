@@ -17,32 +17,28 @@ pub struct Person {
     pub role: UserRole,
     /// Whether the token is narrowed to what is the household's.
     pub household_only: bool,
-    /// Their words, of a person; a program reads English.
-    pub words: Option<Words>,
+    /// Their words.
+    pub words: Words,
+    /// Whether a program listens in their name, which reads errors in English.
+    pub is_program: bool,
 }
 
 impl Person {
-    /// The same, who reads these words.
-    #[must_use]
-    pub fn reading(self, words: Option<Words>) -> Person {
-        Person { words, ..self }
+    /// Somebody with these words.
+    pub fn reading(identity: &Identity, words: Words, is_program: bool) -> Person {
+        Person {
+            id: identity.user_id,
+            role: identity.role,
+            household_only: identity.scope.household_only,
+            words,
+            is_program,
+        }
     }
 
     /// Whether they are among these readers.
     pub(super) fn may_see(self, readers: &Readers) -> bool {
         let is_narrowed_out = self.household_only && *readers != Readers::Household;
         readers.include(self.id, self.role) && !is_narrowed_out
-    }
-}
-
-impl From<&Identity> for Person {
-    fn from(identity: &Identity) -> Person {
-        Person {
-            id: identity.user_id,
-            role: identity.role,
-            household_only: identity.scope.household_only,
-            words: None,
-        }
     }
 }
 

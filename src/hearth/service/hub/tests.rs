@@ -23,7 +23,8 @@ fn person(id: i64, role: UserRole) -> Person {
         id: UserId::from(id),
         role,
         household_only: false,
-        words: None,
+        words: Words::ENGLISH,
+        is_program: true,
     }
 }
 
@@ -54,6 +55,7 @@ fn event(turn: i64, kind: EventKind) -> Event {
         turn_id: Some(TurnId::from(turn)),
         conversation_id: None,
         kind,
+        translations: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 import { h, card, moment } from "./dom.js";
 import { pageOf } from "./remedy.js";
+import { sentence } from "./session.js";
 import { say } from "./more.js";
 
 /** Most that are shown. */
@@ -13,7 +14,7 @@ export async function errorsCard(household) {
   const shown = errors.slice(-SHOWN).reverse().map((line) => line.match(/^(\S+) +(WARN|ERROR) +(.*)$/)).filter(Boolean);
   const row = ([, time, level, text]) => {
     const to = pageOf({ message: text });
-    return h("li", h("div.grow", h("span", { class: level === "ERROR" ? "problem" : "" }, text[0].toUpperCase() + text.slice(1)),
+    return h("li", h("div.grow", h("span", { class: level === "ERROR" ? "problem" : "" }, sentence(text)),
       h("p.quiet.small", level === "ERROR" ? say("errors.error") : say("errors.warning"), " · ", moment(time))), to && h("a", { href: `#/${to.page}` }, to.label));
   };
   return card(say("errors.title"), shown.length ? h("ul.rows", shown.map(row)) : h("p.quiet", say("errors.none")));

@@ -21,8 +21,8 @@ export const isExported = document.querySelector("meta[http-equiv]") !== null;
 
 const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 
-/** An error of the server as a sentence, without the id of what it is about. A name at its beginning stays as it is written. */
-export const sentence = (text) => text?.replace(/ [a-z]+_[0-9a-z]{13}\b/g, "").replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
+/** An error of the server as a sentence, without the ids of what it is about. A name at its beginning stays as it is written. */
+export const sentence = (text) => text?.replace(/^[a-z]+_[0-9a-z]{13}: | [a-z]+_[0-9a-z]{13}\b/g, "").replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
 
 /** The stored token, or null. */
 export const token = () => kept(KEY);

@@ -44,7 +44,7 @@ fn a_share_decides_about_earlier_and_later_events() {
     assert!(
         hub.lock()
             .kept
-            .after_seq(9, None, |kept| kept.name != EventName::ConversationDeleted)
+            .after_seq(9, ada(), |kept| kept.name != EventName::ConversationDeleted)
             .is_empty()
     );
     publish(8);
