@@ -8,6 +8,7 @@ use crate::model;
 use crate::model::embedding::Embedder;
 use crate::model::servers::ModelMeter;
 use crate::model::servers::Servers;
+use crate::prompt::MessageForm;
 use crate::skills::Skills;
 use crate::tools::{PdfTexts, Toolbox};
 use base::calendar::Zone;
@@ -51,6 +52,14 @@ pub struct Assistant {
 }
 
 impl Assistant {
+    /// How messages are written out for models.
+    pub fn message_form(&self) -> MessageForm<'_> {
+        MessageForm {
+            zone: &self.zone,
+            config: &self.config,
+        }
+    }
+
     /// The assistant that a configuration describes, with the tools that MCP
     /// servers have at the moment, and the skills of the data directory.
     pub fn from_config(

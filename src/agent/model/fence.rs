@@ -19,6 +19,7 @@ use std::borrow::Cow;
 
 use base::people::by_webhook;
 use base::secret::{base32_lower, sha256};
+use config::Config;
 use store::Memory;
 
 /// Characters kept of a speaker's name. One from a webhook ends with the account's.
@@ -42,6 +43,8 @@ pub const MCP_CHANNEL: &str = "mcp";
 /// OpenAI's and Ollama's.
 pub const PROGRAM_CHANNELS: [&str; 2] = ["openai_api", "ollama_api"];
 
+/// Strangers who write through this account.
+const WEBHOOK: &str = "webhook:";
 /// Linked senders of this account, whose words are their persons' own.
 const SENDER: &str = "sender:";
 /// The same where they count as text from outside.
@@ -62,12 +65,18 @@ pub fn is_of_sender(channel: &str) -> bool {
 
 /// Whether strangers may ask through this channel: not a person does then, but the account.
 pub fn is_untrusted(channel: &str) -> bool {
-    channel.starts_with("webhook:")
+    channel.starts_with(WEBHOOK)
 }
 
-/// Whether what arrives through this channel is text from outside.
-pub fn is_outside(channel: &str) -> bool {
-    is_untrusted(channel) || channel.starts_with(OUTSIDE_SENDER)
+/// Whether what arrives through this channel is text from outside: not that of a webhook account
+/// which `config` calls trusted.
+pub fn is_outside(channel: &str, config: &Config) -> bool {
+    match channel.strip_prefix(WEBHOOK) {
+        Some(name) => !config
+            .webhook_account(name)
+            .is_some_and(|account| account.trusted),
+        None => channel.starts_with(OUTSIDE_SENDER),
+    }
 }
 
 pub(crate) fn printable_name(name: &str) -> Cow<'_, str> {
@@ -135,6 +144,7 @@ mod tests {
 
     #[test]
     fn only_webhooks_and_senders_that_are_not_trusted_are_outside() {
+        let config = Config::default();
         let [own, passed_on] = [true, false].map(|is_trusted| sender_channel("shop", is_trusted));
         for (channel, found) in [
             ("webhook:shop", (true, true, false)),
@@ -146,7 +156,7 @@ mod tests {
         ] {
             let is = (
                 is_untrusted(channel),
-                is_outside(channel),
+                is_outside(channel, &config),
                 is_of_sender(channel),
             );
             assert_eq!(is, found, "{channel}");

@@ -3,11 +3,10 @@
 //!
 //! Tokens are [`estimate`](crate::model::estimate)s throughout, uncorrected.
 
-use super::{Context, PromptInput, Results, add_past, with_overtaken};
+use super::{Context, MessageForm, PromptInput, Results, add_past, with_overtaken};
 use crate::model::estimate::{message_tokens, text_tokens};
 use crate::model::{ChatMessage, FileKind, Takes, earlier_block};
 use crate::tools::output::MAX_RESULT_CHARS;
-use base::calendar::Zone;
 use store::PastTurn;
 
 /// The share of the budget that may be used before something of the past has to go: the
@@ -67,10 +66,10 @@ pub fn fit<'a>(input: &PromptInput<'a>, tool_tokens: usize, budget: TokenBudget)
         budget.tokens.saturating_sub(taken).min(budget.past)
     };
 
-    let mut past = shown(input.past, 0, budget, input.zone, input.takes);
+    let mut past = shown(input.past, 0, budget, input.form, input.takes);
     if past.tokens() > left(&earlier) {
         let older = input.past.len().saturating_sub(WHOLE_TURNS);
-        past = shown(input.past, older, budget, input.zone, input.takes);
+        past = shown(input.past, older, budget, input.form, input.takes);
     }
     if past.tokens() > left(&earlier) {
         earlier = input.earlier(true);
@@ -111,7 +110,7 @@ pub fn fold(
     past: &[PastTurn],
     fixed: usize,
     budget: TokenBudget,
-    zone: &Zone,
+    form: MessageForm<'_>,
     takes: Takes,
 ) -> Option<Fold> {
     // Tools may take much of a small window: a part of the rest is left for the past.
@@ -123,11 +122,11 @@ pub fn fold(
             .max((left as f64 * share / 2.0) as usize)
     };
     let is_few = past.len() < budget.turns;
-    if is_few && shown(past, 0, budget, zone, takes).tokens() <= part(COMFORTABLE) {
+    if is_few && shown(past, 0, budget, form, takes).tokens() <= part(COMFORTABLE) {
         return None;
     }
     let shortened = past.len().saturating_sub(WHOLE_TURNS);
-    let turns = shown(past, shortened, budget, zone, takes);
+    let turns = shown(past, shortened, budget, form, takes);
     if is_few && turns.tokens() <= part(ROOMY) {
         let hidden = 0;
         return Some(Fold { hidden, shortened });
@@ -182,7 +181,7 @@ fn shown<'a>(
     past: &'a [PastTurn],
     shortened: usize,
     budget: TokenBudget,
-    zone: &Zone,
+    form: MessageForm<'_>,
     takes: Takes,
 ) -> Shown<'a> {
     // Most turns are a question and an answer.
@@ -202,7 +201,7 @@ fn shown<'a>(
             is_overtaken,
             results,
             most,
-            zone,
+            form,
             takes,
         );
         let own = &messages[begin..];

@@ -30,6 +30,7 @@ use crate::tools::pdf_obstacle;
 use base::calendar::Zone;
 use base::ids::TurnId;
 use base::reply::FinishReason;
+use config::Config;
 use store::{
     Attachment, Memory, Message, PageRange, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState,
 };
@@ -82,13 +83,22 @@ pub struct Context<'a> {
     pub tokens: usize,
 }
 
+/// What decides how a message is written out.
+#[derive(Clone, Copy)]
+pub struct MessageForm<'a> {
+    /// The household's clocks.
+    pub zone: &'a Zone,
+    /// Says which webhook accounts are trusted.
+    pub config: &'a Config,
+}
+
 /// Everything that a request could show.
 #[derive(Clone, Copy)]
 pub struct PromptInput<'a> {
     /// From the settings and the client.
     pub system_prompt: &'a str,
-    /// The household's clocks.
-    pub zone: &'a Zone,
+    /// How messages are written out.
+    pub form: MessageForm<'a>,
     /// Of the turns older than `past`.
     pub summary: Option<&'a str>,
     /// Whether turns are missing between the summary and `past`.
@@ -174,7 +184,7 @@ impl<'a> PromptInput<'a> {
         shown: impl Fn(usize) -> Results,
     ) -> Vec<ChatMessage<'a>> {
         let is_overtaken = self.past.iter().any(|turn| turn.id > self.turn);
-        let mut content = question(self.present, self.channel, is_overtaken, self.zone);
+        let mut content = question(self.present, self.channel, is_overtaken, self.form);
         content.memories = memories::lines(self.memories);
         let files = files(&self.present.attachments, of_files, self.takes);
         let question = ChatMessage::User { content, files };
@@ -258,10 +268,10 @@ fn add_past<'a>(
     is_overtaken: bool,
     results: Results,
     most_tokens: usize,
-    zone: &Zone,
+    form: MessageForm<'_>,
     takes: Takes,
 ) {
-    let mut content = question(&turn.message, &turn.channel, is_overtaken, zone);
+    let mut content = question(&turn.message, &turn.channel, is_overtaken, form);
     if turn.state == TurnState::Failed && text_tokens(&content.text) > most_tokens / 2 {
         // It was too long for the model, or nearly.
         content.text =
@@ -292,9 +302,9 @@ fn question<'a>(
     message: &'a Message,
     channel: &str,
     is_overtaken: bool,
-    zone: &Zone,
+    form: MessageForm<'_>,
 ) -> Content<'a> {
-    let time = zone.day_and_minute(message.created_at);
+    let time = form.zone.day_and_minute(message.created_at);
     Content {
         is_overtaken,
         speaker: Some(match &message.speaker {
@@ -302,7 +312,7 @@ fn question<'a>(
             None => ["[", &time, "]"].concat(),
         }),
         text: Cow::from(&message.content),
-        is_outside: is_outside(channel),
+        is_outside: is_outside(channel, form.config),
         notes: (channel == SCHEDULE_CHANNEL)
             .then(|| SCHEDULE_NOTE.to_owned())
             .into_iter()

@@ -1,11 +1,10 @@
 //! The rolling summary of the oldest turns, written by a model.
 
-use super::{Results, closing_text, files, question, result_text, with_overtaken};
+use super::{MessageForm, Results, closing_text, files, question, result_text, with_overtaken};
 use crate::model::estimate::text_tokens;
 use crate::model::fence::{EARLIER_TAG, OUTSIDE_TAG, fenced};
 use crate::model::{ChatMessage, Takes};
 use crate::tools::output::cap_text;
-use base::calendar::Zone;
 use store::{PastTurn, Step};
 
 /// The system prompt of a request for a summary.
@@ -30,14 +29,14 @@ pub(crate) fn transcript(
     turns: &[PastTurn],
     has_gap: bool,
     most_tokens: usize,
-    zone: &Zone,
+    form: MessageForm<'_>,
 ) -> String {
     let notes = earlier.map(|text| fenced(EARLIER_TAG, &format!("Earlier notes:\n{text}")));
     let mut spent = notes.as_deref().map_or(0, text_tokens);
     let mut parts: Vec<String> = Vec::new();
     let turns: Vec<(&PastTurn, bool)> = with_overtaken(turns).collect();
     for (turn, is_overtaken) in turns.iter().rev() {
-        let part = turn_text(turn, *is_overtaken, zone);
+        let part = turn_text(turn, *is_overtaken, form);
         spent += text_tokens(&part) + 1;
         if spent > most_tokens {
             break;
@@ -52,9 +51,9 @@ pub(crate) fn transcript(
     parts.join("\n\n")
 }
 
-fn turn_text(turn: &PastTurn, is_overtaken: bool, zone: &Zone) -> String {
+fn turn_text(turn: &PastTurn, is_overtaken: bool, form: MessageForm<'_>) -> String {
     let question = ChatMessage::User {
-        content: question(&turn.message, &turn.channel, is_overtaken, zone),
+        content: question(&turn.message, &turn.channel, is_overtaken, form),
         files: files(&turn.message.attachments, Results::Line, Takes::default()),
     };
     let said = cap_text(question.text().into_owned(), MESSAGE_CHARS);
@@ -124,7 +123,7 @@ mod tests {
             result("1", true, "rain"),
         ];
         let turns = [turn("hello", vec![], "hi"), turn("rain?", steps, "Yes.")];
-        let text = transcript(None, &turns, false, 1_000, &utc());
+        let text = transcript(None, &turns, false, 1_000, form(&utc()));
         assert_eq!(
             text,
             "User: [Ann, Thu 1970-01-01 00:00] hello\nAssistant: hi\n\n\
@@ -134,7 +133,7 @@ mod tests {
             channel: "webhook:shop".to_owned(),
             ..turn("x", vec![], "y")
         };
-        let text = transcript(None, &[outside], false, 1_000, &utc());
+        let text = transcript(None, &[outside], false, 1_000, form(&utc()));
         assert!(text.starts_with("User: <outside "), "{text}");
     }
 
@@ -143,7 +142,7 @@ mod tests {
         let turns: Vec<PastTurn> = (0..50)
             .map(|number| turn(&format!("q{number}"), vec![], &"abc ".repeat(100)))
             .collect();
-        let text = transcript(Some("They met."), &turns, false, 1_000, &utc());
+        let text = transcript(Some("They met."), &turns, false, 1_000, form(&utc()));
         assert!(text_tokens(&text) <= 1_020, "{}", text_tokens(&text));
         let order: Vec<usize> = ["They met.", LEFT_OUT, "q48", "q49"]
             .iter()
@@ -151,10 +150,10 @@ mod tests {
             .collect();
         assert!(order.is_sorted(), "{order:?}");
         assert!(!text.contains("q10"));
-        let gap = transcript(None, &turns[..1], true, 1_000, &utc());
+        let gap = transcript(None, &turns[..1], true, 1_000, form(&utc()));
         assert!(gap.starts_with(LEFT_OUT), "{gap}");
         let long = [turn(&"x".repeat(100_000), vec![], "y")];
-        assert!(transcript(None, &long, false, 1_000, &utc()).len() < 2_200);
+        assert!(transcript(None, &long, false, 1_000, form(&utc())).len() < 2_200);
     }
 
     #[test]

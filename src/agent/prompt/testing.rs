@@ -1,10 +1,13 @@
 //! Messages, turns and steps for tests.
 
-use super::{Context, PromptInput};
+use std::sync::LazyLock;
+
+use super::{Context, MessageForm, PromptInput};
 use crate::model::{ChatMessage, Content, Takes};
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
+use config::Config;
 use store::{
     Audience, Memory, Message, PastTurn, Readers, Role, ShownAs, Step, ToolCall, TurnState,
 };
@@ -50,11 +53,20 @@ pub fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn 
     }
 }
 
+/// The form of messages by the default configuration.
+pub fn form(zone: &Zone) -> MessageForm<'_> {
+    static DEFAULT: LazyLock<Config> = LazyLock::new(Config::default);
+    MessageForm {
+        zone,
+        config: &DEFAULT,
+    }
+}
+
 /// A request that shows only this.
 pub fn input<'a>(zone: &'a Zone, past: &'a [PastTurn], present: &'a Message) -> PromptInput<'a> {
     PromptInput {
         system_prompt: "Be kind.",
-        zone,
+        form: form(zone),
         summary: None,
         has_gap: false,
         past,

@@ -59,7 +59,7 @@ fn short(context: &Context<'_>) -> Vec<String> {
 
 /// The text of a message alone.
 fn user_text(message: &Message, channel: &str, zone: &Zone) -> String {
-    let content = question(message, channel, false, zone);
+    let content = question(message, channel, false, form(zone));
     let files = files(&message.attachments, Results::Line, Takes::default());
     ChatMessage::User { content, files }.text().into_owned()
 }

@@ -6,7 +6,6 @@ use std::net::Ipv6Addr;
 use serde_json::Value;
 
 use super::readable::decode_references;
-use crate::model::fence::is_outside;
 use base::url::Url;
 use store::{Message, Step, ToolCall};
 
@@ -19,10 +18,9 @@ pub struct Address {
 }
 
 impl Address {
-    /// Whether this message, which came through `channel`, has the address to the
-    /// letter, or is a person's that has it without its scheme or, of a host's first page,
-    /// names the host.
-    pub fn is_in(&self, message: &Message, channel: &str) -> bool {
+    /// Whether this message has the address to the letter, or is not from outside and has it
+    /// without its scheme or, of a host's first page, names the host.
+    pub fn is_in(&self, message: &Message, is_outside: bool) -> bool {
         let text = &message.content;
         if has_whole(text, &self.url) {
             return true;
@@ -32,7 +30,7 @@ impl Address {
         };
         let (_, bare) = self.url.split_once("://").unwrap_or_default();
         let bare = bare.split('#').next().unwrap_or_default();
-        !is_outside(channel)
+        !is_outside
             && match url.path_and_query().as_str() {
                 "/" => self.is_host_in(text, url.authority.port),
                 _ => has_whole(text, bare),
@@ -262,12 +260,11 @@ mod tests {
         ";
         for [said, url, given] in rows(table) {
             let address = address(url);
-            let given_by = ["websocket", "webhook:ci"].map(|channel| {
-                match address.is_in(&asked(said), channel) {
+            let given_by =
+                [false, true].map(|is_outside| match address.is_in(&asked(said), is_outside) {
                     true => "yes",
                     false => "no",
-                }
-            });
+                });
             assert_eq!(given_by.join(" "), given, "{said}: {url}");
         }
     }

@@ -116,9 +116,5 @@ pub fn is_from_outside(run: &TurnContext<'_>) -> bool {
     if is_by_mcp || !run.message.attachments.is_empty() {
         return true;
     }
-    let channel = &run.turn.channel;
-    match is_untrusted(channel) {
-        true => run.account.is_none_or(|account| !account.trusted),
-        false => is_outside(channel),
-    }
+    is_outside(&run.turn.channel, &run.assistant.config)
 }

@@ -46,7 +46,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<()> {
         &past.turns,
         fixed,
         budget,
-        &run.assistant.zone,
+        run.assistant.message_form(),
         history.takes(),
     );
     if let Some(folded) = folded {
@@ -114,7 +114,7 @@ fn summarise(
             &hidden.turns,
             hidden.has_more,
             most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
-            &run.assistant.zone,
+            run.assistant.message_form(),
         )
     };
     let reply = question::ask(run, summary::INSTRUCTIONS, &text, Purpose::Summary)?;

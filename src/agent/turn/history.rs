@@ -10,7 +10,7 @@ use super::asker::Asker;
 use super::turn_context::TurnContext;
 use crate::model::estimate;
 use crate::model::estimate::tool_tokens;
-use crate::model::fence::is_untrusted;
+use crate::model::fence::{is_outside, is_untrusted};
 use crate::model::servers::Candidate;
 use crate::model::{Takes, ToolSpec};
 use crate::prompt::fit::{TokenBudget, WHOLE_TURNS, fit, is_comfortable};
@@ -266,7 +266,7 @@ impl<'a> History<'a> {
         let is_routine = self.run.purpose() == Purpose::Routine;
         let input = PromptInput {
             system_prompt: &self.system_prompt,
-            zone: &self.run.assistant.zone,
+            form: self.run.assistant.message_form(),
             summary: (self.past.summary.as_ref())
                 .filter(|_| !is_routine)
                 .map(|summary| summary.content.as_str()),
@@ -337,10 +337,10 @@ impl<'a> History<'a> {
             sources.push("memory".to_owned());
         }
         for (message, channel, steps) in past.chain([present]) {
-            if let Some(name) = channel.strip_prefix("webhook:") {
-                let account = config.webhook_account(name);
-                let is_trusted = account.is_some_and(|account| account.trusted);
-                sources.extend((!is_trusted).then(|| format!("webhook {name}")));
+            if let Some(name) = channel.strip_prefix("webhook:")
+                && is_outside(channel, config)
+            {
+                sources.push(format!("webhook {name}"));
             }
             sources.extend((!message.attachments.is_empty()).then(|| "attachment".to_owned()));
             let calls = || steps.iter().flat_map(Step::calls);
@@ -385,6 +385,7 @@ impl<'a> History<'a> {
                 .get(tool)
                 .is_some_and(|tool| tool.definition().looks_outside())
         };
+        let config = &self.run.assistant.config;
         let past = self.past.turns.iter();
         past.map(|turn| {
             let channel = turn.channel.as_str();
@@ -392,7 +393,7 @@ impl<'a> History<'a> {
         })
         .chain([present])
         .any(|(message, channel, is_composed, steps)| {
-            !is_composed && address.is_in(message, channel)
+            !is_composed && address.is_in(message, is_outside(channel, config))
                 || address.is_found_in(steps, &looks_outside)
         })
     }

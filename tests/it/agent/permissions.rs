@@ -254,6 +254,45 @@ fn an_answer_covers_the_one_who_asked() {
     assert!(waiting("/webhook/careful").is_some(), "once was once");
 }
 
+/// What a trusted account sends is an instruction, in later turns of its conversation as well;
+/// another account's text is data.
+#[test]
+fn the_words_of_a_trusted_account_are_not_fenced() {
+    let (model, receiver) = (Model::saying("fine"), Receiver::start());
+    let account = |name: &str, trusted: bool| {
+        let path = format!("/webhook/{name}");
+        json!({ "incoming_path": path, "outgoing_url": receiver.url(), "trusted": trusted })
+    };
+    let accounts = json!({ "doorbell": account("doorbell", true), "shop": account("shop", false) });
+    let home = Home::start(model.config_with(json!({
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "name": "hooks", "type": "webhook", "accounts": accounts },
+        ],
+    })));
+    for (count, (name, is_fenced)) in [("doorbell", false), ("shop", true)]
+        .into_iter()
+        .enumerate()
+    {
+        for (number, said) in ["the postman rang", "he is gone"].iter().enumerate() {
+            let body = json!({ "message": said, "conversation_id": "one" });
+            let path = format!("/webhook/{name}");
+            assert_eq!(post(home.address(), &path, &[], &body).status, 202);
+            receiver.wait_for(2 * count + number + 1);
+        }
+        let request = model.requests().pop().unwrap();
+        let messages = request["messages"].as_array().unwrap().iter();
+        let said: Vec<&str> = messages
+            .filter(|message| message["role"] == "user")
+            .map(|message| message["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(said.len(), 2, "{request}");
+        for text in said {
+            assert_eq!(text.contains("<outside "), is_fenced, "{name}: {text}");
+        }
+    }
+}
+
 /// Admins answer for everybody; whoever asked answers where `approves` says so, and
 /// nobody else so much as sees it.
 #[test]

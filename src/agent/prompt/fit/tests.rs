@@ -129,7 +129,7 @@ fn a_fold_leaves_room_for_many_turns() {
         (3_200, 0, None),
         (3_200, 400, of(0, 4)),
     ] {
-        let found = fold(&turns, fixed, budget(tokens), &utc, Takes::default());
+        let found = fold(&turns, fixed, budget(tokens), form(&utc), Takes::default());
         assert_eq!(found, expected, "{tokens} {fixed}");
     }
     // Once folded, there is nothing more to do.
@@ -138,7 +138,7 @@ fn a_fold_leaves_room_for_many_turns() {
         turn.is_shortened = true;
     }
     assert_eq!(
-        fold(&folded, 0, budget(2_500), &utc, Takes::default()),
+        fold(&folded, 0, budget(2_500), form(&utc), Takes::default()),
         None
     );
 }
@@ -146,7 +146,7 @@ fn a_fold_leaves_room_for_many_turns() {
 #[test]
 fn of_too_many_turns_half_go() {
     let turns: Vec<PastTurn> = (0..100).map(|number| turn(number, 1, vec![])).collect();
-    let fold = |turns| fold(turns, 0, budget(100_000), &utc(), Takes::default());
+    let fold = |turns| fold(turns, 0, budget(100_000), form(&utc()), Takes::default());
     assert_eq!(fold(&turns[1..]), None);
     assert_eq!(fold(&turns).map(|fold| fold.hidden), Some(50));
 }
