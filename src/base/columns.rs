@@ -1,4 +1,4 @@
-//! How times, error codes and words are stored in columns. Rust's orphan rule puts
+//! How ids, times and error codes are stored in columns. Rust's orphan rule puts
 //! these next to their types; only the store enables them (feature `sql`).
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
@@ -6,9 +6,34 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use crate::calendar::Cron;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error};
+use crate::ids::{
+    ApprovalId, AttachmentId, AudienceId, CalendarId, ConversationId, DeliveryId, EventId, ItemId,
+    MemoryId, MessageId, NotificationId, PushId, ResultId, ScheduleId, TokenId, TurnId, UserId,
+};
 use crate::language::Said;
 use crate::people::UserRole;
 use crate::reply::Surface;
+
+macro_rules! id_columns {
+    ($($id:ty)*) => {$(
+        impl ToSql for $id {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.as_i64().into())
+            }
+        }
+
+        impl FromSql for $id {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                i64::column_result(value).map(<$id>::from)
+            }
+        }
+    )*};
+}
+
+id_columns! {
+    ApprovalId AttachmentId AudienceId CalendarId ConversationId DeliveryId EventId ItemId
+    MemoryId MessageId NotificationId PushId ResultId ScheduleId TokenId TurnId UserId
+}
 
 impl ToSql for Timestamp {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -92,20 +92,6 @@ macro_rules! ids {
             }
         }
 
-        #[cfg(feature = "sql")]
-        impl rusqlite::types::ToSql for $name {
-            fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-                Ok(self.0.into())
-            }
-        }
-
-        #[cfg(feature = "sql")]
-        impl rusqlite::types::FromSql for $name {
-            fn column_result(value: rusqlite::types::ValueRef<'_>) -> rusqlite::types::FromSqlResult<$name> {
-                i64::column_result(value).map($name)
-            }
-        }
-
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write_id(f, $prefix, self.0)
