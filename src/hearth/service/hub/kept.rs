@@ -21,6 +21,8 @@ pub struct KeptEvents {
     /// made while much comes and goes, would keep the memory around them from being
     /// given back.
     texts: VecDeque<u8>,
+    /// Bytes of their translations.
+    translated: usize,
     /// The newest event that is no longer kept but once was: a connection that was
     /// away since before it has missed something.
     forgotten: u64,
@@ -44,6 +46,14 @@ pub struct KeptEvent {
     pub worded: Option<Box<Event>>,
 }
 
+impl KeptEvent {
+    /// Bytes that its translations take, each about as many as its text.
+    fn translated(&self) -> usize {
+        let translations = self.worded.as_ref().map(|event| event.translations.len());
+        self.length * translations.unwrap_or_default()
+    }
+}
+
 impl KeptEvents {
     /// None so far; those up to `last` are not kept.
     pub fn after(last: u64) -> KeptEvents {
@@ -56,8 +66,10 @@ impl KeptEvents {
     /// Keeps one more, with the text that is sent, and forgets the oldest that there is
     /// no room for.
     pub fn push(&mut self, mut kept: KeptEvent, text: &str) {
+        let translated = kept.translated();
         let is_full = |kept: &KeptEvents| {
-            kept.events.len() >= KEPT_EVENTS || kept.texts.len() + text.len() > KEPT_BYTES
+            let bytes = kept.texts.len() + kept.translated + text.len() + translated;
+            kept.events.len() >= KEPT_EVENTS || bytes > KEPT_BYTES
         };
         while is_full(self) {
             let Some(oldest) = self.events.pop_front() else {
@@ -65,6 +77,7 @@ impl KeptEvents {
                 return;
             };
             self.texts.drain(..oldest.length);
+            self.translated -= oldest.translated();
             self.forgotten = oldest.seq;
         }
         if self.events.capacity() == 0 {
@@ -75,6 +88,7 @@ impl KeptEvents {
         }
         self.share_readers(&mut kept.recipients);
         self.texts.extend(text.as_bytes());
+        self.translated += translated;
         self.events.push_back(kept);
     }
 
@@ -159,6 +173,7 @@ impl KeptEvents {
             stays
         });
         self.texts = texts;
+        self.translated = self.events.iter().map(KeptEvent::translated).sum();
     }
 
     /// How many are kept, and how many bytes they have.

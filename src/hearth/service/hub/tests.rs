@@ -158,6 +158,14 @@ fn both_bounds_of_what_is_kept_hold_and_are_documented() {
         hub.tell(event(1, long.clone()));
     }
     assert_eq!(kept().0, 3, "a fourth does not fit");
+    for _ in 0..5 {
+        let translations = vec![(Words::of("de"), long.clone())];
+        hub.tell(Event {
+            translations,
+            ..event(1, long.clone())
+        });
+    }
+    assert_eq!(kept().0, 1, "a translation takes room, too");
     for _ in 0..KEPT_EVENTS + 1 {
         hub.tell(done(1));
     }
