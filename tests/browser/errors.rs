@@ -314,7 +314,7 @@ fn a_person_without_tokens_left_asks_in_their_own_language() {
     check(&page, &home);
 }
 
-/// A server of tools that fails in a chat. What the server of a tool says is no line to copy.
+/// A server of tools, and one of the catalogue's, that fail in a chat. What the server of a tool says is no line to copy.
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_failed_tool_call_leads_to_where_it_is_mended() {
@@ -324,14 +324,22 @@ fn a_failed_tool_call_leads_to_where_it_is_mended() {
         match last["content"].as_str() {
             Some(text) if last["role"] == "user" => {
                 let call = text.split_whitespace().last().unwrap_or_default();
-                Act::call(&format!("mcp_web_{call}"), json!({}))
+                let tool = match call {
+                    "lamp" => call.to_owned(),
+                    _ => format!("mcp_web_{call}"),
+                };
+                Act::call(&tool, json!({}))
             }
             _ => Act::say("That was it."),
         }
     });
     let headers = json!({ "Authorization": "Bearer open sesame" });
+    let lamp = json!({
+        "name": "lamp", "description": "The lamp.", "http": { "method": "GET", "url": nowhere() },
+    });
     let home = Home::start(model.config_with(json!({
         "mcp_servers": { "web": { "url": server.url(), "headers": headers } },
+        "tools": { "custom": [lamp] },
     })));
     let mut admin = home.admin();
     eventually("the server's tools are there", || {
@@ -347,12 +355,6 @@ fn a_failed_tool_call_leads_to_where_it_is_mended() {
         sign_in_as(&mut page, &home, name);
         page.until("document.querySelector('.composer textarea:enabled')");
         let calls = "[role=log] .tools > li";
-        for (call, count) in [("plain", 1), ("broken", 2)] {
-            say(&mut page, call);
-            page.until(&format!(
-                "document.querySelectorAll('{calls}').length === {count}"
-            ));
-        }
         let ends = |text: &str| {
             format!(
                 "[...document.querySelectorAll('{calls}')].at(-1).lastChild.textContent.trim() === {}",
@@ -364,7 +366,15 @@ fn a_failed_tool_call_leads_to_where_it_is_mended() {
         } else {
             "Ask admin."
         };
-        page.until(&ends(asks));
+        for (call, count) in [("plain", 1), ("broken", 2), ("lamp", 3)] {
+            say(&mut page, call);
+            page.until(&format!(
+                "document.querySelectorAll('{calls}').length === {count}"
+            ));
+            if call != "plain" {
+                page.until(&ends(asks));
+            }
+        }
         let plain = page.evaluate(&format!(
             "document.querySelectorAll('{calls}')[0].children.length"
         ));

@@ -216,6 +216,11 @@ fn errors_are_german() {
         "import(new URL('session.js', document.querySelector('script[src]').src)).then(({ sentence }) => sentence('there is no conversation conv_0000000000001'))",
     );
     assert_eq!(said, "There is no conversation.");
+    // Also what the server says of a setting.
+    go(&mut page, "settings");
+    page.fill("[type=url]", "ftp://nas");
+    page.click(".save button");
+    page.until("document.body.innerText.includes('wird eine URL mit https:// oder http:// am Anfang erwartet')");
     assert!(page.errors.is_empty(), "{:?}", page.errors);
 }
 

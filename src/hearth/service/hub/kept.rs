@@ -21,7 +21,7 @@ pub struct KeptEvents {
     /// Thousands of texts of their own, made while much comes and goes, would keep the
     /// memory around them from being given back.
     texts: VecDeque<u8>,
-    /// The length of all events.
+    /// The length of all events, with their translations.
     bytes: usize,
     /// The newest event that is no longer kept but once was: a connection that was
     /// away since before it has missed something.
@@ -55,6 +55,12 @@ impl KeptEvent {
             self.length
         }
     }
+
+    /// What it counts: each translation is about as long as its text.
+    fn bytes(&self) -> usize {
+        let translations = self.worded.as_ref().map(|event| event.translations.len());
+        self.length * (1 + translations.unwrap_or_default())
+    }
 }
 
 impl KeptEvents {
@@ -69,16 +75,16 @@ impl KeptEvents {
     /// Keeps one more, with the text that is sent, and forgets the oldest that there is
     /// no room for.
     pub fn push(&mut self, mut kept: KeptEvent, text: &str) {
-        let is_full = |kept: &KeptEvents| {
-            kept.events.len() >= KEPT_EVENTS || kept.bytes + text.len() > KEPT_BYTES
-        };
+        let bytes = kept.bytes();
+        let is_full =
+            |kept: &KeptEvents| kept.events.len() >= KEPT_EVENTS || kept.bytes + bytes > KEPT_BYTES;
         while is_full(self) {
             let Some(oldest) = self.events.pop_front() else {
                 self.forgotten = kept.seq;
                 return;
             };
             self.texts.drain(..oldest.in_texts());
-            self.bytes -= oldest.length;
+            self.bytes -= oldest.bytes();
             self.forgotten = oldest.seq;
         }
         if self.events.capacity() == 0 {
@@ -88,7 +94,7 @@ impl KeptEvents {
             self.texts.reserve_exact(KEPT_BYTES);
         }
         self.share_readers(&mut kept.recipients);
-        self.bytes += kept.length;
+        self.bytes += bytes;
         if kept.worded.is_none() {
             self.texts.extend(text.as_bytes());
         }
@@ -171,7 +177,7 @@ impl KeptEvents {
             let stays = !is_gone(kept);
             match stays {
                 true => texts.extend(self.texts.range(begin..end)),
-                false => self.bytes -= kept.length,
+                false => self.bytes -= kept.bytes(),
             }
             begin = end;
             stays

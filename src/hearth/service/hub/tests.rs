@@ -161,7 +161,7 @@ fn both_bounds_of_what_is_kept_hold_and_are_documented() {
         text: None,
     };
     let renamed = EventKind::ConversationRenamed { title: long() };
-    for (kind, is_worded) in [(failed, true), (renamed, false)] {
+    for (kind, is_worded) in [(failed, true), (renamed.clone(), false)] {
         for _ in 0..5 {
             hub.tell(event(1, kind.clone()));
         }
@@ -173,6 +173,14 @@ fn both_bounds_of_what_is_kept_hold_and_are_documented() {
             "each is kept once"
         );
     }
+    for _ in 0..5 {
+        let translations = vec![(Words::of("de"), renamed.clone())];
+        hub.tell(Event {
+            translations,
+            ..event(1, renamed.clone())
+        });
+    }
+    assert_eq!(kept().0, 1, "a translation takes room, too");
     for _ in 0..KEPT_EVENTS + 1 {
         hub.tell(done(1));
     }
