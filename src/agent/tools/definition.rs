@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::attached::PdfTexts;
 use super::known_address::Address;
 use super::output;
-use super::wording::{Intent, Judge};
+use super::wording::{Approver, Intent};
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
@@ -358,7 +358,7 @@ pub trait Tool: Send + Sync {
 
     /// What a run with these arguments does, for the person who is asked about it. It may
     /// quote what they see. None if the tool's name and its arguments say as much.
-    fn intent(&self, _arguments: &Arguments, _judge: &Judge<'_>) -> Option<Intent> {
+    fn intent(&self, _arguments: &Arguments, _judge: &Approver<'_>) -> Option<Intent> {
         None
     }
 

@@ -1,12 +1,12 @@
 //! A tool that is two functions.
 
 use crate::tools::definition::{Arguments, Definition, Tool, ToolContext};
-use crate::tools::wording::{Intent, Judge};
+use crate::tools::wording::{Approver, Intent};
 
 /// What [`Tool::run`] and [`Tool::intent`] call.
 pub struct FunctionTool {
     pub definition: Definition,
-    pub intent: fn(&Arguments, &Judge<'_>) -> Option<Intent>,
+    pub intent: fn(&Arguments, &Approver<'_>) -> Option<Intent>,
     pub run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
 }
 
@@ -15,8 +15,8 @@ impl Tool for FunctionTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
-        (self.intent)(arguments, judge)
+    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
+        (self.intent)(arguments, approver)
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

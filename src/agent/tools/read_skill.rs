@@ -7,7 +7,7 @@ use serde_json::json;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::files::Workspace;
 use super::output::text_of;
-use super::wording::{Intent, Judge};
+use super::wording::{Approver, Intent};
 use crate::skills::{FOLDER, MANIFEST, Skill, Skills, instructions};
 use base::measure::byte_count;
 
@@ -47,9 +47,9 @@ impl Tool for ReadSkill {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
         let skill = text(arguments, "name")?;
-        judge.intent("action.read_skill", &[("skill", skill)])
+        approver.intent("action.read_skill", &[("skill", skill)])
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

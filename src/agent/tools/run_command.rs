@@ -10,7 +10,7 @@ use super::definition::{
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
-use super::wording::{Intent, Judge};
+use super::wording::{Approver, Intent};
 use crate::skills;
 use net::process::{ExitReason, describe_exit};
 
@@ -50,9 +50,9 @@ impl Tool for RunCommand {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
         let command = arguments.get("command")?.as_str()?;
-        judge.intent("action.run_command", &[("command", command)])
+        approver.intent("action.run_command", &[("command", command)])
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -9,7 +9,7 @@ use super::attached::PdfTexts;
 use super::definition::{Origin, ResultDetails, Start, Tool, ToolContext};
 use super::schema::check_arguments;
 use super::toolbox::Toolbox;
-use crate::tools::wording::Judge;
+use crate::tools::wording::Approver;
 use base::clock::Clock;
 use base::ids::{ConversationId, TurnId, UserId};
 use base::language::Words;
@@ -69,8 +69,8 @@ impl Household {
 
     /// The database.
     /// One who judges calls and sees what this viewer does.
-    pub fn judge<'a>(&'a self, viewer: &'a Viewer) -> Judge<'a> {
-        Judge {
+    pub fn approver<'a>(&'a self, viewer: &'a Viewer) -> Approver<'a> {
+        Approver {
             words: Words::ENGLISH,
             store: self.store(),
             viewer,

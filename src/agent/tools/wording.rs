@@ -31,9 +31,9 @@ pub struct Intent {
     pub left_out: &'static [&'static str],
 }
 
-/// Who judges a call.
+/// Who is asked whether a call may run.
 #[derive(Clone, Copy)]
-pub struct Judge<'a> {
+pub struct Approver<'a> {
     /// The words that they read.
     pub words: Words,
     /// Where the things are that a call names.
@@ -42,7 +42,7 @@ pub struct Judge<'a> {
     pub viewer: &'a Viewer,
 }
 
-impl Judge<'_> {
+impl Approver<'_> {
     /// An intent that says what the file of words has for `key`, with these values in its fields.
     pub fn intent(&self, key: &str, fields: &[(&str, &str)]) -> Option<Intent> {
         Some(self.words.say(key, fields).into())
@@ -75,13 +75,13 @@ impl Wording {
         name: &str,
         tool: Option<&dyn Tool>,
         arguments: &Value,
-        judge: &Judge<'_>,
+        approver: &Approver<'_>,
     ) -> Wording {
-        let words = judge.words;
+        let words = approver.words;
         let definition = tool.map(Tool::definition);
         let members = arguments.as_object();
         let intent = tool.zip(members);
-        let intent = intent.and_then(|(tool, given)| tool.intent(given, judge));
+        let intent = intent.and_then(|(tool, given)| tool.intent(given, approver));
         let mut details = Vec::new();
         let action = match &intent {
             Some(intent) => {

@@ -15,7 +15,7 @@ use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::{self, Circumstances, MOST_CARRIED, Reach};
-use crate::tools::wording::{Judge, Wording};
+use crate::tools::wording::{Approver, Wording};
 use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
     unknown_tool,
@@ -499,12 +499,12 @@ fn wording(
     viewer: &Viewer,
 ) -> Wording {
     let known = run.assistant.toolbox.get(tool).map(Arc::as_ref);
-    let judge = Judge {
+    let approver = Approver {
         words,
         store: run.store,
         viewer,
     };
-    Wording::of(tool, known, arguments, &judge)
+    Wording::of(tool, known, arguments, &approver)
 }
 
 /// Runs one tool. A panic counts as a failed call.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Service;
 use super::views;
 use agent::tools::permission;
-use agent::tools::wording::{self, Judge, Wording};
+use agent::tools::wording::{self, Approver, Wording};
 use agent::tools::{Arguments, check_arguments};
 use base::error::{Code, Error, Result};
 use base::ids::ApprovalId;
@@ -200,12 +200,12 @@ impl Service {
             _ => views::arguments(&approval.arguments),
         };
         let tool = tool.map(Arc::as_ref);
-        let judge = Judge {
+        let approver = Approver {
             words,
             store: &self.store,
             viewer: &viewer,
         };
-        let wording = Wording::of(&approval.tool, tool, &arguments, &judge);
+        let wording = Wording::of(&approval.tool, tool, &arguments, &approver);
         // What a call was about may be gone once it has run.
         let reason = match approval.decision {
             None => wording.question(words, wording::widens(&approval.reason)),

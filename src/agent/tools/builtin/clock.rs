@@ -21,7 +21,7 @@ pub(super) fn current_time() -> FunctionTool {
             &[],
         )
         .read_only(),
-        intent: |_, judge| judge.intent("action.current_time", &[]),
+        intent: |_, approver| approver.intent("action.current_time", &[]),
         run,
     }
 }

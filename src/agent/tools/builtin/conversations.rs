@@ -28,9 +28,9 @@ pub(super) fn search() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |arguments, judge| {
+        intent: |arguments, approver| {
             let query = text(arguments, "query")?;
-            judge.intent("action.search_conversations", &[("query", query)])
+            approver.intent("action.search_conversations", &[("query", query)])
         },
         run,
     }

@@ -6,7 +6,7 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::{Intent, Judge};
+use crate::tools::wording::{Approver, Intent};
 use store::{List, ListChange};
 
 pub(super) fn lists() -> FunctionTool {
@@ -31,7 +31,7 @@ pub(super) fn lists() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+fn intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
     let key = match text(arguments, "action")? {
         "show" => "action.lists.show",
         "add" => "action.lists.add",
@@ -41,10 +41,10 @@ fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
         _ => return None,
     };
     let Some(list) = text(arguments, "list") else {
-        return judge.intent("action.lists", &[]);
+        return approver.intent("action.lists", &[]);
     };
-    let items = judge.words.list(&texts(arguments, "items"));
-    judge.intent(key, &[("list", list), ("items", &items)])
+    let items = approver.words.list(&texts(arguments, "items"));
+    approver.intent(key, &[("list", list), ("items", &items)])
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -169,7 +169,7 @@ mod tests {
             let arguments: Value = arguments.parse().unwrap();
             let found = super::intent(
                 arguments.as_object().unwrap(),
-                &household.judge(&Viewer::server()),
+                &household.approver(&Viewer::server()),
             );
             assert_eq!(found.unwrap().action, intent);
         }

@@ -8,7 +8,7 @@ use crate::tools::definition::{
 };
 use crate::tools::function::FunctionTool;
 use crate::tools::output::{minute, shorten};
-use crate::tools::wording::{Intent, Judge};
+use crate::tools::wording::{Approver, Intent};
 use base::ids::MemoryId;
 use base::sync::lock;
 use store::{Audience, NewMemory};
@@ -63,9 +63,9 @@ pub(super) fn recall() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |arguments, judge| {
+        intent: |arguments, approver| {
             let query = text(arguments, "query")?;
-            judge.intent("action.recall", &[("query", query)])
+            approver.intent("action.recall", &[("query", query)])
         },
         run: run_recall,
     }
@@ -84,18 +84,21 @@ pub(super) fn forget() -> FunctionTool {
     }
 }
 
-fn remember_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+fn remember_intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
     let content = text(arguments, "content")?;
     let replaced = text(arguments, "replaces");
-    let replaced = replaced.map(|replaced| named(replaced, judge));
-    let key = match (judge.viewer.is_person() && is_shared(arguments), &replaced) {
+    let replaced = replaced.map(|replaced| named(replaced, approver));
+    let key = match (
+        approver.viewer.is_person() && is_shared(arguments),
+        &replaced,
+    ) {
         (false, None) => "action.remember",
         (false, Some(_)) => "action.remember.instead",
         (true, None) => "action.remember.for_all",
         (true, Some(_)) => "action.remember.for_all_instead",
     };
     let memory = replaced.unwrap_or_default();
-    judge.intent(key, &[("content", content), ("memory", &memory)])
+    approver.intent(key, &[("content", content), ("memory", &memory)])
 }
 
 fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -220,24 +223,24 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 }
 
 /// A person cannot judge an id alone.
-fn forget_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
-    let memory = named(text(arguments, "memory_id")?, judge);
-    judge.intent("action.forget", &[("memory", &memory)])
+fn forget_intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
+    let memory = named(text(arguments, "memory_id")?, approver);
+    approver.intent("action.forget", &[("memory", &memory)])
 }
 
 /// A memory for a person, by its id or its text.
-fn named(id: &str, judge: &Judge<'_>) -> String {
-    let known = (judge.store)
-        .snapshot(judge.viewer)
+fn named(id: &str, approver: &Approver<'_>) -> String {
+    let known = (approver.store)
+        .snapshot(approver.viewer)
         .and_then(|seen| seen.memories())
         .unwrap_or_default();
     let content = match known.iter().find(|memory| memory.id.to_string() == id) {
         Some(memory) => &memory.content,
-        None if id.parse::<MemoryId>().is_ok() => return judge.words.word("memory.unseen"),
+        None if id.parse::<MemoryId>().is_ok() => return approver.words.word("memory.unseen"),
         None => id,
     };
     let content = shorten(content, SHOWN_CHARS);
-    judge.words.say("memory.named", &[("content", &content)])
+    approver.words.say("memory.named", &[("content", &content)])
 }
 
 fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -277,7 +280,7 @@ mod tests {
             let arguments = json!({ "memory_id": memory_id });
             forget_intent(
                 arguments.as_object().unwrap(),
-                &household.judge(&Viewer::server()),
+                &household.approver(&Viewer::server()),
             )
             .unwrap()
         };
@@ -329,7 +332,7 @@ mod tests {
             json!({"content": "Ann drinks coffee.", "replaces": "ann drinks green tea"});
         let intent = remember_intent(
             corrected.as_object().unwrap(),
-            &household.judge(&Viewer::server()),
+            &household.approver(&Viewer::server()),
         );
         assert_eq!(
             intent.unwrap().action,
@@ -368,9 +371,9 @@ mod tests {
         let ann = household.store().user("Ann").unwrap().unwrap();
         let of_ann = || viewer().asked_by(Some(ann.id), None);
         let intent =
-            |tool: fn(&Arguments, &Judge<'_>) -> Option<Intent>, of: &Viewer, what: Value| {
+            |tool: fn(&Arguments, &Approver<'_>) -> Option<Intent>, of: &Viewer, what: Value| {
                 let given = what.as_object().unwrap();
-                tool(given, &household.judge(of)).unwrap().action
+                tool(given, &household.approver(of)).unwrap().action
             };
         // What an account says is for those who see the conversation.
         let shared = || json!({"content": "x", "share": true});

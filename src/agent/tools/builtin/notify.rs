@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::{Intent, Judge};
+use crate::tools::wording::{Approver, Intent};
 use base::error::Error;
 use base::people::UserRole;
 use config::PushService;
@@ -32,14 +32,14 @@ pub(super) fn notify() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+fn intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
     let message = text(arguments, "message")?;
     let person = text(arguments, "person").unwrap_or_default();
     let key = match person {
         "" => "action.notify.asker",
         _ => "action.notify",
     };
-    judge.intent(key, &[("person", person), ("message", message)])
+    approver.intent(key, &[("person", person), ("message", message)])
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

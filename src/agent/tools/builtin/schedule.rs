@@ -10,7 +10,7 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::{Intent, Judge};
+use crate::tools::wording::{Approver, Intent};
 use base::calendar::{Cron, Timing, spoken_stamp};
 use base::ids::ScheduleId;
 use base::language::Words;
@@ -57,30 +57,30 @@ pub(super) fn schedule() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+fn intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
     let argument = |name| text(arguments, name);
     match argument("action")? {
-        "list" => judge.intent("action.schedule.list", &[]),
-        "done" => judge.intent("action.schedule.done", &[]),
-        "snooze" => judge.intent("action.schedule.snooze", &[]),
+        "list" => approver.intent("action.schedule.list", &[]),
+        "done" => approver.intent("action.schedule.done", &[]),
+        "snooze" => approver.intent("action.schedule.snooze", &[]),
         "cancel" => {
             let id = argument("schedule_id")?;
-            let seen = judge.store.snapshot(judge.viewer);
+            let seen = approver.store.snapshot(approver.viewer);
             let known = seen.and_then(|seen| seen.schedules()).unwrap_or_default();
             match known.iter().find(|schedule| schedule.id.to_string() == id) {
-                Some(one) => judge.intent("action.schedule.cancel", &[("prompt", &one.text)]),
-                None => judge.intent("action.schedule.cancel_unseen", &[]),
+                Some(one) => approver.intent("action.schedule.cancel", &[("prompt", &one.text)]),
+                None => approver.intent("action.schedule.cancel_unseen", &[]),
             }
         }
         _ => {
             let when = match (argument("at"), argument("cron"), argument("on")) {
-                (Some(at), ..) => spoken_stamp(at, judge.words),
+                (Some(at), ..) => spoken_stamp(at, approver.words),
                 (None, Some(cron), _) => match cron.parse::<Cron>() {
-                    Ok(cron) => cron.say(judge.words),
+                    Ok(cron) => cron.say(approver.words),
                     Err(_) => cron.to_owned(),
                 },
                 (None, None, on) => match on?.parse::<Trigger>() {
-                    Ok(trigger) => when_triggered(judge.words, &trigger),
+                    Ok(trigger) => when_triggered(approver.words, &trigger),
                     Err(_) => on?.to_owned(),
                 },
             };
@@ -88,7 +88,7 @@ fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
                 Some(say) => ("action.schedule.say", say),
                 None => ("action.schedule", argument("prompt")?),
             };
-            let people = judge.words.list(&texts(arguments, "people"));
+            let people = approver.words.list(&texts(arguments, "people"));
             let account = argument("webhook").unwrap_or_default();
             let key = match (people.as_str(), account) {
                 ("", "") => key,
@@ -102,7 +102,7 @@ fn intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
                 ("people", &people),
                 ("account", account),
             ];
-            judge.intent(key, &fields)
+            approver.intent(key, &fields)
         }
     }
 }

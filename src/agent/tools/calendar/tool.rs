@@ -17,7 +17,7 @@ use crate::tools::definition::{
     Arguments, Change as Changed, Definition, RunLimit, ToolContext, required_text, text,
 };
 use crate::tools::function::FunctionTool;
-use crate::tools::wording::{Intent, Judge};
+use crate::tools::wording::{Approver, Intent};
 use base::calendar::{Recurrence, Zone, spoken_stamp, weekday};
 use base::clock::Timestamp;
 use base::ids::{CalendarId, EventId, UserId};
@@ -52,7 +52,7 @@ pub(in crate::tools) fn find_events() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |_, judge| judge.intent("action.calendar.find", &[]),
+        intent: |_, approver| approver.intent("action.calendar.find", &[]),
         run: run_find,
     }
 }
@@ -138,11 +138,11 @@ fn run_find(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, 
     lines.extend(named.map(|one| words::calendar(one, &called)));
     Ok(lines.join("\n"))
 }
-fn edit_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
-    let seen = judge.store.snapshot(judge.viewer).ok()?;
+fn edit_intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
+    let seen = approver.store.snapshot(approver.viewer).ok()?;
     let called = seen.display_names().ok()?;
     let argument = |name| text(arguments, name);
-    let words = judge.words;
+    let words = approver.words;
     let time = |name| argument(name).map(|text| spoken_stamp(text, words));
     let when = match (time("start"), time("end")) {
         (Some(start), Some(end)) => Some(format!("{start} – {end}")),
@@ -159,10 +159,10 @@ fn edit_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
     let what: Vec<String> = what.into_iter().flatten().collect();
     let what = what.join(", ");
     if argument("action")? == "add" {
-        let calendar = chosen(&seen, argument("calendar"), judge.viewer.asker()).ok()?;
+        let calendar = chosen(&seen, argument("calendar"), approver.viewer.asker()).ok()?;
         let calendar = words::seen(words, &calendar, &called);
         let fields = [("calendar", calendar.as_str()), ("event", &what)];
-        return judge.intent("action.calendar.add", &fields);
+        return approver.intent("action.calendar.add", &fields);
     }
     let event = seen.event(argument("event_id")?.parse().ok()?).ok()?;
     let calendar = seen.calendar(event.calendar_id).ok()?;
@@ -186,7 +186,7 @@ fn edit_intent(arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
         ("event", &event),
         ("change", &what),
     ];
-    judge.intent(key, &fields)
+    approver.intent(key, &fields)
 }
 
 fn run_edit(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::attached::ConversationFiles;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, text_of};
-use super::wording::{Intent, Judge};
+use super::wording::{Approver, Intent};
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, ResultId};
 use base::measure::byte_count;
@@ -98,7 +98,7 @@ impl Tool for FileTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
         let path = text(arguments, "path");
         let key = match (self.action, path) {
             (Action::List, Some(_)) => "action.list_files.in",
@@ -113,7 +113,9 @@ impl Tool for FileTool {
             },
         };
         Some(Intent {
-            action: judge.words.say(key, &[("path", path.unwrap_or_default())]),
+            action: approver
+                .words
+                .say(key, &[("path", path.unwrap_or_default())]),
             left_out: match self.action {
                 Action::Write => &["content", "replaces"],
                 Action::List | Action::Read => &[],

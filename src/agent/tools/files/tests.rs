@@ -197,7 +197,7 @@ fn a_person_is_told_which_file() {
             .unwrap();
         let found = tool.intent(
             arguments.as_object().unwrap(),
-            &household.judge(&Viewer::server()),
+            &household.approver(&Viewer::server()),
         );
         assert_eq!(found.unwrap().action, intent);
     }

@@ -17,7 +17,7 @@ use super::known_address::{Address, host_of};
 use super::output::shorten;
 use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, text_of_pdf};
 use super::readable;
-use super::wording::{Intent, Judge};
+use super::wording::{Approver, Intent};
 use address::check;
 pub(super) use address::join;
 use base::address::AddressScope;
@@ -268,11 +268,11 @@ impl Tool for WebFetch {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, judge: &Judge<'_>) -> Option<Intent> {
+    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
         let url = arguments.get("url")?.as_str()?;
         let checked = check(url).ok();
         let url = checked.as_deref().unwrap_or(url);
-        judge.intent("action.web_fetch", &[("url", url)])
+        approver.intent("action.web_fetch", &[("url", url)])
     }
 
     fn asked_address(&self, arguments: &Arguments, config: &Config) -> Option<Address> {

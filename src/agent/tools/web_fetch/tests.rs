@@ -294,7 +294,7 @@ fn a_person_is_told_the_address() {
         assert_eq!(
             tool.intent(
                 arguments.as_object().unwrap(),
-                &household.judge(&Viewer::server())
+                &household.approver(&Viewer::server())
             )
             .unwrap()
             .action,

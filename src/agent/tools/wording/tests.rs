@@ -17,7 +17,7 @@ impl Tool for Switch {
         &self.definition
     }
 
-    fn intent(&self, _: &Arguments, _: &Judge<'_>) -> Option<Intent> {
+    fn intent(&self, _: &Arguments, _: &Approver<'_>) -> Option<Intent> {
         self.intent.clone().map(Intent::from)
     }
 
@@ -47,7 +47,12 @@ fn wording(source: Source, intent: Option<String>, arguments: &Value) -> Wording
     };
     let household = Household::new();
     let viewer = Viewer::server();
-    Wording::of(&name, Some(&switch), arguments, &household.judge(&viewer))
+    Wording::of(
+        &name,
+        Some(&switch),
+        arguments,
+        &household.approver(&viewer),
+    )
 }
 
 /// The details on one line.
