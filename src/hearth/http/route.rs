@@ -340,7 +340,7 @@ mod tests {
             /v1/chat/completions | /v1/chat/completions
             /v1/files            | /v1/
             /v1/messages         | /v1/messages
-            /v1/messages/batches | /v1/
+            /v1/messages/batches | /v1/messages/
             /v1                  | /v1
             /v1x                 | -
             /api/version         | /api/version

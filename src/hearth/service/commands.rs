@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
+use super::hub::Person;
 use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
@@ -352,7 +353,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
         caller.connection,
         caller.outbox,
         wanted.events,
-        service.reader(caller.identity, responder.words),
+        Person::reading(caller.identity, responder.words),
         wanted.since,
         |subscribed| {
             responder.send(Ok(json!({

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Service;
-use super::hub::{ConnectionId, Subscribed};
+use super::hub::{ConnectionId, Person, Subscribed};
 use net::outbox::{Close, Item, Outbox};
 use net::wait::Waker;
 use protocol::event::EventSet;
@@ -48,7 +48,7 @@ impl Service {
             seq: 0,
             events_lost: false,
         };
-        let person = self.reader(identity, None);
+        let person = Person::reading(identity, None);
         let answer = |answer| subscribed = answer;
         self.hub
             .subscribe(connection, &outbox, events, person, since, answer);

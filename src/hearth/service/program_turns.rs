@@ -276,7 +276,7 @@ fn rights(asker: &ProgramCaller) -> (Viewer, TokenScope, Person) {
         Some(identity) => (
             identity.viewer(),
             identity.scope.clone(),
-            Person::reading(identity, Words::ENGLISH, true),
+            Person::reading(identity, None),
         ),
         // Nobody has shown to be this person: what it asks and begins is the
         // household's.

@@ -64,13 +64,6 @@ fn fingerprints(chat: &Chat) -> [[u8; 32]; 2] {
 }
 
 impl Service {
-    /// Who reads what happens on a connection: somebody in these words, or else a program in
-    /// their name.
-    pub(super) fn reader(&self, identity: &Identity, words: Option<Words>) -> Person {
-        let own = words.unwrap_or_else(|| self.store.words_of(identity.user_id));
-        Person::reading(identity, own, words.is_none())
-    }
-
     /// Stores a person's message, starts its turn and answers `responder` at its
     /// end. The turn belongs to the server: it continues when the client leaves.
     pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
@@ -118,7 +111,7 @@ impl Service {
             Ok(stored) => stored,
             Err(error) => return responder.send(Err::<(), _>(error)),
         };
-        let person = self.reader(caller.identity, responder.words);
+        let person = Person::reading(caller.identity, responder.words);
         let turn = begun.turn().id;
         let watch = self.hub.watch(turn, Some(person), Box::new(responder));
         if chat.stream {

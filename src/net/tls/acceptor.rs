@@ -13,6 +13,7 @@ use super::certificate::{CertificateError, Stamp};
 use super::certificate::{load_certificates, load_key};
 use super::inspect::{fingerprint, inspect};
 use super::provider;
+use super::reason::spelled;
 use base::sync::lock;
 
 /// The server's certificate and key. Shared by all listeners.
@@ -87,6 +88,10 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Certificate
                     "is not the key of the certificate in {}: name two files that belong together",
                     certificate.display()
                 ),
+            ),
+            rustls::Error::InvalidCertificate(problem) => CertificateError::malformed(
+                certificate,
+                format_args!("no server can show it ({})", spelled(&problem)),
             ),
             error => CertificateError::malformed(certificate, error),
         })?;

@@ -1,5 +1,6 @@
 //! Why a connection with TLS failed, in words: rustls shows its own names.
 
+use std::fmt;
 use std::io;
 
 use rustls::{CertificateError, Error};
@@ -21,7 +22,7 @@ fn words_for(error: &Error) -> String {
         Error::InvalidCertificate(problem) => problem,
         Error::InvalidMessage(_) => return "what it sends is not TLS".to_owned(),
         Error::AlertReceived(alert) => {
-            return format!("it ended the TLS connection ({alert:?})");
+            return format!("it ended the TLS connection ({})", spelled(alert));
         }
         error => return error.to_string(),
     };
@@ -44,8 +45,23 @@ fn words_for(error: &Error) -> String {
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority (CA:TRUE), not that of a server".to_owned()
         }
-        _ => format!("its certificate is not valid: {error}"),
+        problem => format!("its certificate is not valid ({})", spelled(problem)),
     }
+}
+
+/// The innermost name of a value of rustls, `Other(UnsupportedCertVersion)`, as words. Nothing
+/// but these names says which of a hundred faults it is.
+pub(super) fn spelled(value: &impl fmt::Debug) -> String {
+    let shown = format!("{value:?}");
+    let name = shown.rsplit('(').next().unwrap_or_default();
+    let mut words = String::new();
+    for letter in name.chars().filter(|letter| letter.is_alphanumeric()) {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
 }
 
 #[cfg(test)]
@@ -60,6 +76,12 @@ mod tests {
         assert!(
             error.to_string().contains("nobody who is trusted"),
             "{error}"
+        );
+        let source = Error::InvalidCertificate(CertificateError::BadEncoding);
+        let error = in_words(io::Error::new(io::ErrorKind::InvalidData, source));
+        assert_eq!(
+            error.to_string(),
+            "its certificate is not valid (bad encoding)"
         );
         let error = in_words(io::ErrorKind::TimedOut.into());
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -12,6 +12,7 @@ use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{TokenId, UserId};
+use base::language::Words;
 pub use base::people::UserRole;
 
 /// The name of every session token, and of no API token.
@@ -134,6 +135,8 @@ pub struct Identity {
     pub user_id: UserId,
     /// The owner's name.
     pub user: String,
+    /// What the owner read when this was looked up, as [`User::words`](crate::User::words).
+    pub words: Words,
     /// The lower of the roles of token and owner.
     pub role: UserRole,
     /// When the token expires; absent for never.
@@ -152,6 +155,7 @@ impl Identity {
             token_id: TokenId::from(0),
             user_id: UserId::from(0),
             user: UserRole::Owner.as_str().to_owned(),
+            words: Words::ENGLISH,
             role: UserRole::Owner,
             expires_at: None,
             scope: TokenScope::default(),
@@ -249,6 +253,7 @@ impl Store {
                 Ok(Identity {
                     user_id: row.get("id")?,
                     user: row.get("name")?,
+                    words: words_of(row.get("language")?),
                     role: role.min(identity.role),
                     ..identity.clone()
                 })
@@ -410,14 +415,20 @@ const LIST_TOKENS: &str = "SELECT t.tools, t.household_only, t.*, u.name AS user
          OR EXISTS (SELECT 1 FROM token_speaks_for WHERE token_id = t.id AND user_id = ?4)) \
      ORDER BY t.id DESC LIMIT ?3";
 
-pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role \
+pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role, \
+         ifnull(u.language, u.last_language) AS language \
      FROM users u CROSS JOIN token_speaks_for s ON s.user_id = u.id \
      WHERE s.token_id = ?1 AND u.folded_name = ?2";
 
 pub(crate) const FIND_IDENTITY: &str = "SELECT t.role, u.role, t.tools, t.household_only, \
-     t.speaks_for_others, t.id, t.user_id, u.name, t.expires_at \
+     t.speaks_for_others, t.id, t.user_id, u.name, t.expires_at, \
+         ifnull(u.language, u.last_language) \
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
+
+fn words_of(language: Option<String>) -> Words {
+    language.as_deref().map_or(Words::ENGLISH, Words::of)
+}
 
 /// The lower of the roles of a token and its owner, of a row that begins with them.
 fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
@@ -438,6 +449,7 @@ fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
         user: row.get(7)?,
         role,
         expires_at: row.get(8)?,
+        words: words_of(row.get(9)?),
         scope,
     })
 }

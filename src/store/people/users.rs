@@ -39,6 +39,7 @@ impl User {
         Identity {
             user_id: self.id,
             user: self.name.clone(),
+            words: self.words(),
             role: self.role,
             ..Identity::owner()
         }

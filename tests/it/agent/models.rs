@@ -352,7 +352,7 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
         problems[0]["text"]
             .as_str()
             .unwrap()
-            .contains("is it running?")
+            .contains("check that it is running")
     );
     assert!(
         problems[1]["advice"].to_string().contains("OPENAI_API_KEY"),

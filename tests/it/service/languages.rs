@@ -352,11 +352,14 @@ fn what_is_wrong_with_a_time_or_a_server_is_in_the_language_of_whoever_reads_it(
         said.starts_with("Der Modellserver unter 127.0.0.1"),
         "{said}"
     );
-    assert!(said.ends_with(" ist nicht erreichbar: läuft es?"), "{said}");
+    assert!(
+        said.ends_with(" ist nicht erreichbar; prüfe, ob es läuft"),
+        "{said}"
+    );
     let said = tested(&mut program);
     let said = said.as_str().unwrap();
     assert!(
-        said.ends_with(" cannot be reached: is it running?"),
+        said.ends_with(" cannot be reached; check that it is running"),
         "{said}"
     );
     // A receiver, a calendar and an MCP server that are not there.

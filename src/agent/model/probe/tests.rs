@@ -106,11 +106,11 @@ fn an_unreachable_server_is_named_with_its_address() {
     let said = probe.said();
     assert_eq!(
         said.to_string(),
-        format!("Ollama ({address}) cannot be reached: is it running?")
+        format!("Ollama ({address}) cannot be reached; check that it is running")
     );
     assert_eq!(
         said.in_words(Words::of("de")),
-        format!("Ollama ({address}) ist nicht erreichbar: läuft es?")
+        format!("Ollama ({address}) ist nicht erreichbar; prüfe, ob es läuft")
     );
 }
 

@@ -24,14 +24,14 @@ pub struct Person {
 }
 
 impl Person {
-    /// Somebody with these words.
-    pub fn reading(identity: &Identity, words: Words, is_program: bool) -> Person {
+    /// Whoever listens on a connection: somebody in these words, or else a program in their name.
+    pub fn reading(identity: &Identity, words: Option<Words>) -> Person {
         Person {
             id: identity.user_id,
             role: identity.role,
             household_only: identity.scope.household_only,
-            words,
-            is_program,
+            words: words.unwrap_or(identity.words),
+            is_program: words.is_none(),
         }
     }
 

@@ -259,7 +259,7 @@ fn an_unreachable_server_is_named() {
     let (public, _) = hello().failure(&provider);
     assert_eq!(
         public,
-        format!("The model server at {address} cannot be reached: is it running?")
+        format!("The model server at {address} cannot be reached; check that it is running")
     );
 }
 
