@@ -418,10 +418,15 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
+        let toolbox = &self.run.assistant.toolbox;
+        let tool = toolbox.get(&call.tool).map(|tool| tool.definition());
+        // What may be forgotten, or changed for some of its readers, is not kept.
+        let is_kept = !tool.is_some_and(|tool| tool.is_private);
         let keep = |whole: &str| {
-            // What depends on who may read the conversation is not kept.
-            let is_kept = !details.is_private;
-            is_kept.then(|| self.keep(whole, is_outside)).flatten()
+            let (is_outside, is_private) = (is_outside, details.is_private);
+            is_kept
+                .then(|| self.keep(whole, is_outside, is_private))
+                .flatten()
         };
         let (mut content, page) = output::cap_result(text, details.page, keep);
         let files = self.keep_brought(details.files).unwrap_or_else(|why| {
@@ -473,14 +478,15 @@ impl<'a> TurnLoop<'a, '_> {
     }
 
     /// Keeps a result for the tool that reads it on, if the model has that.
-    fn keep(&self, whole: &str, is_outside: bool) -> Option<String> {
+    fn keep(&self, whole: &str, is_outside: bool, is_private: bool) -> Option<String> {
         let run = self.run;
         let reader = run.assistant.toolbox.get(READ_FILE)?.definition();
         if !self.asker.actor(run).may_use(reader) {
             return None;
         }
         let conversation = run.turn.conversation_id;
-        match run.store.keep_result(conversation, whole, is_outside) {
+        let only = is_private.then_some(self.audience);
+        match run.store.keep_result(conversation, whole, is_outside, only) {
             Ok(id) => id.map(|id| id.to_string()),
             Err(error) => {
                 log::warn!("{}: a long result is not kept: {error}", run.turn.id);
