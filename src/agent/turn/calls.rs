@@ -420,7 +420,7 @@ impl<'a> TurnLoop<'a, '_> {
         let text = result.unwrap_or_else(|why| why);
         let toolbox = &self.run.assistant.toolbox;
         let tool = toolbox.get(&call.tool).map(|tool| tool.definition());
-        // What may be forgotten, or changed for some of its readers, is not kept.
+        // A memory that is forgotten must not live on in a copy.
         let is_kept = !tool.is_some_and(|tool| tool.is_private);
         let keep = |whole: &str| {
             let (is_outside, is_private) = (is_outside, details.is_private);

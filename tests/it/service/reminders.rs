@@ -615,9 +615,13 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
     let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "webhook gone" });
     assert!(why(&mut client, wrong).contains("there is no webhook account"));
     // One whose messages its maker does not see is as if it were not there.
-    let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "webhook safe" });
-    assert!(why(&mut client, wrong.clone()).contains("there is no webhook account"));
-    home.admin().ask(wrong);
+    for wrong in [
+        json!({ "type": "create_schedule", "prompt": "x", "on": "webhook safe" }),
+        json!({ "type": "create_schedule", "prompt": "x", "at": "+9h", "webhook": "safe" }),
+    ] {
+        assert!(why(&mut client, wrong.clone()).contains("there is no webhook account"));
+        home.admin().ask(wrong);
+    }
     let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "rain" });
     assert!(why(&mut client, wrong).contains("\"on\" must be"));
     let on_list = client.ask(json!({
