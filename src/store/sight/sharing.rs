@@ -231,7 +231,11 @@ fn set_account_audience(
 
 /// Gives the schedules of a conversation its new audience. One whose owner does not see
 /// the conversation any more gets a conversation of its own.
-fn follow(write: &Write<'_>, conversation: ConversationId, audience_id: AudienceId) -> Outcome<()> {
+pub(crate) fn follow(
+    write: &Write<'_>,
+    conversation: ConversationId,
+    audience_id: AudienceId,
+) -> Outcome<()> {
     write.execute(
         "UPDATE schedules SET audience_id = ?2 WHERE conversation_id = ?1",
         params![conversation, audience_id],
