@@ -254,11 +254,13 @@ impl<'a> TurnLoop<'a, '_> {
                     Some(_) => Reach::of(&call.tool, &arguments),
                     None => Reach::Others,
                 };
+                let may_cover = user.is_none() || permission::may_last(&call.tool, reach);
                 let mut permissions = Vec::new();
                 for tool in needed() {
                     let name = &tool.spec().name;
                     let circumstances = Circumstances {
-                        is_granted: seen.is_granted(conversation, name, user, account)?,
+                        is_granted: may_cover
+                            && seen.is_granted(conversation, name, user, account)?,
                         is_outside: self.is_outside,
                         carries_out,
                         widens,
@@ -266,7 +268,7 @@ impl<'a> TurnLoop<'a, '_> {
                     };
                     permissions.push(actor.decide(tool.definition(), circumstances));
                     let later = Circumstances {
-                        is_granted: true,
+                        is_granted: may_cover,
                         ..circumstances
                     };
                     may_last &= actor.decide(tool.definition(), later) == Permission::Allow;
