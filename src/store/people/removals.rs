@@ -10,8 +10,8 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::Statements;
+use crate::home::trigger;
 use crate::sight::audience::{self, AUDIENCES_OF, Readers};
-use crate::sight::sharing;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, UserId};
 use base::people::folded;
@@ -94,7 +94,7 @@ pub(crate) fn hand_over(
                   CROSS JOIN conversations c ON c.id = s.conversation_id WHERE s.owner_id = ?";
     let places = write.rows(places, params![to], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (conversation, audience) in places {
-        sharing::follow(write, conversation, audience)?;
+        trigger::follow(write, conversation, audience)?;
     }
     Ok(changed)
 }
