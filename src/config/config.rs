@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use base::calendar::Zone;
 use base::error::{Error, Result};
 use base::gzip::unpack_text;
-use base::people::{UserRole, folded};
+use base::people::{Audience, UserRole, folded};
 use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
@@ -385,8 +385,27 @@ impl Config {
     /// # Errors
     /// `not_found` when there is none.
     pub fn existing_account(&self, name: &str) -> Result<&WebhookAccount> {
-        self.webhook_account(name)
-            .ok_or_else(|| Error::not_found(format!("there is no webhook account {name:?}")))
+        self.webhook_account(name).ok_or_else(|| no_account(name))
+    }
+
+    /// The webhook account of this name, whose conversations this person sees; none stands for
+    /// whoever runs the server.
+    ///
+    /// # Errors
+    /// `not_found`, also for one that the person does not see.
+    pub fn account_seen_by(&self, name: &str, person: Option<&str>) -> Result<&WebhookAccount> {
+        let account = self.existing_account(name)?;
+        let is_seen = match (&account.audience, person) {
+            (Audience::Household, _) | (_, None) => true,
+            (Audience::People(names), Some(own)) => {
+                names.iter().any(|name| folded(name) == folded(own))
+            }
+            (Audience::Private, Some(_)) => false,
+        };
+        match is_seen {
+            true => Ok(account),
+            false => Err(no_account(name)),
+        }
     }
 
     /// Whether a tool is offered in the turns of a webhook account. What is offered may still
@@ -453,6 +472,10 @@ impl Config {
         }
         fields
     }
+}
+
+fn no_account(name: &str) -> Error {
+    Error::not_found(format!("there is no webhook account {name:?}"))
 }
 
 /// What the provider uses where none is set: the contract wants a number.

@@ -64,7 +64,9 @@ pub use engine::commit::{Version, WriterMeter};
 pub use engine::commit_gate::{CommitGate, Statements};
 pub use engine::database::Store;
 pub use engine::durability::{Durable, Provisional};
-pub use engine::integrity::{Examination, check_after_crash, check_integrity, examine};
+pub use engine::integrity::{
+    Examination, check_after_crash, check_integrity, examine, is_of_older_version,
+};
 pub use engine::schema::OpenError;
 pub use files::imported::AttachmentImport;
 pub use files::{

@@ -272,6 +272,12 @@ impl ToolContext<'_> {
         Ok(self.seen()?.only_reader()?)
     }
 
+    /// Says that the result shows the files of this person, if of one: who reads the
+    /// conversation later must not learn it.
+    pub(super) fn shows_files_of(&self, owner: Option<UserId>) {
+        lock(&self.details).is_private |= owner.is_some();
+    }
+
     /// What the model sees at this moment.
     pub(super) fn seen(&self) -> Result<Snapshot<'_>, Error> {
         self.store.snapshot(&self.viewer)

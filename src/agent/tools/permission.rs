@@ -338,6 +338,20 @@ pub fn may_answer_own(
     }
 }
 
+/// Whether an answer to a call of a person covers later calls like it. What reminds others or
+/// sends them something is asked for each time: they may answer for their own alone.
+pub fn may_last(tool: &str, reach: Reach) -> bool {
+    tool != SCHEDULE || reach != Reach::Others
+}
+
+/// What a person may do with a tool once all its later calls are permitted.
+pub fn lasting(tool: &str) -> Permission {
+    match may_last(tool, Reach::Others) {
+        true => Permission::Allow,
+        false => Permission::AllowOwn,
+    }
+}
+
 /// The tools whose permissions a call needs: its own, and that of `forget` where
 /// `remember` replaces a memory.
 pub fn needed<'a>(tool: &'a str, arguments: &Arguments) -> Vec<&'a str> {

@@ -61,7 +61,9 @@ impl Tool for RunCommand {
             return Err("a command cannot hold a NUL".to_owned());
         }
         let shared = Workspace::new(self.directory.as_deref(), context.data_dir);
-        let workspace = match context.files_of()? {
+        let owner = context.files_of()?;
+        context.shows_files_of(owner);
+        let workspace = match owner {
             Some(person) => Workspace::of_person(person, context.data_dir),
             None => shared.clone(),
         };

@@ -254,11 +254,13 @@ impl<'a> TurnLoop<'a, '_> {
                     Some(_) => Reach::of(&call.tool, &arguments),
                     None => Reach::Others,
                 };
+                let may_cover = user.is_none() || permission::may_last(&call.tool, reach);
                 let mut permissions = Vec::new();
                 for tool in needed() {
                     let name = &tool.spec().name;
                     let circumstances = Circumstances {
-                        is_granted: seen.is_granted(conversation, name, user, account)?,
+                        is_granted: may_cover
+                            && seen.is_granted(conversation, name, user, account)?,
                         is_outside: self.is_outside,
                         carries_out,
                         widens,
@@ -266,7 +268,7 @@ impl<'a> TurnLoop<'a, '_> {
                     };
                     permissions.push(actor.decide(tool.definition(), circumstances));
                     let later = Circumstances {
-                        is_granted: true,
+                        is_granted: may_cover,
                         ..circumstances
                     };
                     may_last &= actor.decide(tool.definition(), later) == Permission::Allow;
@@ -418,10 +420,15 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
+        let toolbox = &self.run.assistant.toolbox;
+        let tool = toolbox.get(&call.tool).map(|tool| tool.definition());
+        // A memory that is forgotten must not live on in a copy.
+        let is_kept = !tool.is_some_and(|tool| tool.is_private);
         let keep = |whole: &str| {
-            // What depends on who may read the conversation is not kept.
-            let is_kept = !details.is_private;
-            is_kept.then(|| self.keep(whole, is_outside)).flatten()
+            let (is_outside, is_private) = (is_outside, details.is_private);
+            is_kept
+                .then(|| self.keep(whole, is_outside, is_private))
+                .flatten()
         };
         let (mut content, page) = output::cap_result(text, details.page, keep);
         let files = self.keep_brought(details.files).unwrap_or_else(|why| {
@@ -473,14 +480,15 @@ impl<'a> TurnLoop<'a, '_> {
     }
 
     /// Keeps a result for the tool that reads it on, if the model has that.
-    fn keep(&self, whole: &str, is_outside: bool) -> Option<String> {
+    fn keep(&self, whole: &str, is_outside: bool, is_private: bool) -> Option<String> {
         let run = self.run;
         let reader = run.assistant.toolbox.get(READ_FILE)?.definition();
         if !self.asker.actor(run).may_use(reader) {
             return None;
         }
         let conversation = run.turn.conversation_id;
-        match run.store.keep_result(conversation, whole, is_outside) {
+        let only = is_private.then_some(self.audience);
+        match run.store.keep_result(conversation, whole, is_outside, only) {
             Ok(id) => id.map(|id| id.to_string()),
             Err(error) => {
                 log::warn!("{}: a long result is not kept: {error}", run.turn.id);

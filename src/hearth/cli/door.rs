@@ -22,7 +22,7 @@ use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
 use net::listener::LocalConnection;
-use store::Store;
+use store::{Store, is_of_older_version};
 
 /// How long a server may take to start, or another command to end.
 const OPEN_TIME: Duration = Duration::from_secs(30);
@@ -259,20 +259,25 @@ impl Open {
         lock: Option<Lock>,
     ) -> Result<(Open, Secret), CliError> {
         let settings = settings(directory, configuration)?;
-        // Without the lock, the database is left alone.
+        let needs_none = matches!(configuration, Configuration::Alone | Configuration::Mended);
+        // Without the lock, the database is left alone; and an older one, for the server to
+        // upgrade.
         let store = match lock {
+            Some(_) if needs_none && is_of_older_version(&directory.database()) => {
+                Err(CliError::failed("an older version has made the database"))
+            }
             Some(_) => directory.open_store(),
             None => Err(CliError::failed("the database is not locked")),
         };
-        let (store, scratch) = match (store, configuration) {
-            (Ok(store), _) => (store, None),
-            (Err(_), Configuration::Alone | Configuration::Mended) => {
+        let (store, scratch) = match store {
+            Ok(store) => (store, None),
+            Err(_) if needs_none => {
                 let scratch = Scratch::new()?;
                 let database = DataDirectory::at(&scratch.0).database();
                 let store = Store::open(&database, Clock::system()).map_err(CliError::failed)?;
                 (store, Some(scratch))
             }
-            (Err(error), _) => return Err(error),
+            Err(error) => return Err(error),
         };
         let service = OwnService::open(directory.path(), settings, store, Clock::system(), lock)
             .map_err(CliError::failed)?;

@@ -162,8 +162,11 @@ impl Service {
             return Err(Error::invalid_request(stays));
         }
         let tool = &approval.tool;
-        self.settings
-            .permit_tool_to(grantee, tool, Permission::Allow)?;
+        let permission = match grantee {
+            Grantee::Person(_) => permission::lasting(tool),
+            Grantee::Account(_) => Permission::Allow,
+        };
+        self.settings.permit_tool_to(grantee, tool, permission)?;
         self.config_changed(&[field.to_owned()]);
         Ok(())
     }

@@ -81,7 +81,7 @@ impl Service {
                      narrowed: leave out \"webhook\"",
                 ));
             }
-            config.existing_account(name)?;
+            config.account_seen_by(name, owner.person())?;
         }
         let is_other = |name: &String| folded(name) != folded(&owner.user);
         if new.people.iter().any(is_other) && is_narrow() {

@@ -7,7 +7,7 @@ use crate::engine::database::Store;
 use crate::engine::query::{Statements, not_found};
 use crate::sight::snapshot::Snapshot;
 use base::error::Result;
-use base::ids::{ConversationId, ResultId};
+use base::ids::{AudienceId, ConversationId, ResultId};
 
 /// Longest result that is kept, in bytes.
 pub const KEPT_RESULT_BYTES: usize = 1024 * 1024;
@@ -32,7 +32,8 @@ impl Snapshot<'_> {
 }
 
 impl Store {
-    /// Keeps a result whole, in place of the oldest; none where it is too long.
+    /// Keeps a result whole, in place of the oldest; none where it is too long, or where others
+    /// see the conversation by now than the audience that it is `only` for.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -41,12 +42,17 @@ impl Store {
         conversation: ConversationId,
         content: &str,
         is_outside: bool,
+        only: Option<AudienceId>,
     ) -> Result<Option<ResultId>> {
         if content.len() > KEPT_RESULT_BYTES {
             return Ok(None);
         }
         let content = content.to_owned();
         self.write(move |write| {
+            let audience = "SELECT audience_id FROM conversations WHERE id = ?";
+            if only.is_some() && write.value(audience, params![conversation])? != only {
+                return Ok(None);
+            }
             let id: ResultId = write.id();
             write.execute(
                 "INSERT INTO kept_results (id, conversation_id, content, is_outside, created_at)

@@ -454,8 +454,8 @@ fn has_private(write: &Write<'_>, id: TurnId) -> Outcome<bool> {
 
 /// Removes what tools found for the readers of a conversation, because it gets more of
 /// them: these must not learn it from the model. What the model said and called after it
-/// in the same turn goes, too, but for the reply. So does the summary; the next turn that
-/// needs one makes it anew.
+/// in the same turn goes, too, but for the reply. So do the summary, which the next turn that
+/// needs one makes anew, the results that are kept whole, and what routines wait to tell.
 pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
     let found = write.rows(PRIVATE_STEPS, params![id], |row| {
         Ok((row.get::<_, i64>("id")?, step_from_row(row)?))
@@ -464,14 +464,15 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
         step.withdraw(write)?;
         replace(write, step_id, &step)?;
     }
-    write.execute(
+    for sql in [
         "DELETE FROM conversation_summaries WHERE conversation_id = ?",
-        params![id],
-    )?;
-    write.run(
+        "DELETE FROM kept_results WHERE conversation_id = ?",
+        "UPDATE schedules SET trigger_text = NULL WHERE conversation_id = ?",
         "UPDATE conversations SET hidden_until = 0, shortened_until = 0 WHERE id = ?",
-        params![id],
-    )
+    ] {
+        write.execute(sql, params![id])?;
+    }
+    Ok(())
 }
 
 /// What the model reads in place of a private result.

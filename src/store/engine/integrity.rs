@@ -114,6 +114,12 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
     })
 }
 
+/// Whether an older version has made the database at `path`: opening it upgrades it.
+pub fn is_of_older_version(path: &Path) -> bool {
+    open_to_look(path)
+        .is_ok_and(|it| schema::schema_of(&it).is_ok_and(|schema| schema < schema::newest()))
+}
+
 /// Opens a database of Hearth for reading.
 ///
 /// # Errors

@@ -377,12 +377,13 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
         ],
     )?;
     plan_events(write, Some(id))?;
-    Ok(find(
-        write.connection,
-        &Viewer::server().sight(write.connection)?,
-        id,
-    )?
-    .0)
+    let sight = Viewer::server().sight(write.connection)?;
+    let (mut made, _) = find(write.connection, &sight, id)?;
+    if made.trigger.is_some() && made.owner_id != viewer.asker() {
+        // When somebody else has an event is not for the maker to know.
+        (made.timing, made.trigger_text) = (None, None);
+    }
+    Ok(made)
 }
 
 /// The maker, if this person has not said yet that they may remind them.

@@ -12,7 +12,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::Statements;
 use crate::home::calendar_events::{CalendarEvent, events_between};
-use crate::sight::audience::{is_wider, readers};
+use crate::sight::audience::{is_wider, private, readers};
 use crate::sight::viewer::Viewer;
 use base::calendar::Zone;
 use base::clock::Timestamp;
@@ -206,6 +206,36 @@ pub(crate) fn plan_events(write: &Write<'_>, only: Option<ScheduleId>) -> Outcom
         )?;
     }
     Ok(())
+}
+
+/// Gives the schedules of a conversation its new audience. One whose owner does not see
+/// the conversation any more gets a conversation of its own.
+pub(crate) fn follow(
+    write: &Write<'_>,
+    conversation: ConversationId,
+    audience_id: AudienceId,
+) -> Outcome<()> {
+    write.execute(
+        "UPDATE schedules SET audience_id = ?2 WHERE conversation_id = ?1",
+        params![conversation, audience_id],
+    )?;
+    if audience_id == AudienceId::HOUSEHOLD {
+        return plan_events(write, None);
+    }
+    let parted: Vec<(ScheduleId, UserId)> = write.rows(
+        "SELECT id, owner_id FROM schedules s
+         WHERE conversation_id = ?1 AND owner_id IS NOT NULL AND NOT EXISTS (
+             SELECT 1 FROM audience_members WHERE user_id = s.owner_id AND audience_id = ?2)",
+        params![conversation, audience_id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (id, owner) in parted {
+        write.execute(
+            "UPDATE schedules SET conversation_id = NULL, audience_id = ?2 WHERE id = ?1",
+            params![id, private(write, owner)?],
+        )?;
+    }
+    plan_events(write, None)
 }
 
 /// An event as it is described to a routine's turn.

@@ -10,6 +10,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::Statements;
+use crate::home::trigger;
 use crate::sight::audience::{self, AUDIENCES_OF, Readers};
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, UserId};
@@ -87,6 +88,13 @@ pub(crate) fn hand_over(
              owner = (SELECT name FROM users WHERE id = ?2) WHERE owner_id = ?1",
     ] {
         write.execute(sql, params![from, to])?;
+    }
+    // Some of them are in conversations of others, which stay as they are.
+    let places = "SELECT DISTINCT c.id, c.audience_id FROM schedules s
+                  CROSS JOIN conversations c ON c.id = s.conversation_id WHERE s.owner_id = ?";
+    let places = write.rows(places, params![to], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (conversation, audience) in places {
+        trigger::follow(write, conversation, audience)?;
     }
     Ok(changed)
 }

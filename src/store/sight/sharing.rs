@@ -10,14 +10,14 @@ use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::Statements;
-use crate::home::trigger::plan_events;
+use crate::home::trigger::follow;
 use crate::people::senders;
 use crate::sight::askers;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::Viewer;
 use base::error::Result;
-use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
+use base::ids::{AudienceId, ConversationId, TurnId, UserId};
 
 /// A conversation of a webhook account that has another audience now.
 #[derive(Clone, Debug)]
@@ -227,32 +227,6 @@ fn set_account_audience(
     }
     meta::set(write, &applied, &audience_id)?;
     Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
-}
-
-/// Gives the schedules of a conversation its new audience. One whose owner does not see
-/// the conversation any more gets a conversation of its own.
-fn follow(write: &Write<'_>, conversation: ConversationId, audience_id: AudienceId) -> Outcome<()> {
-    write.execute(
-        "UPDATE schedules SET audience_id = ?2 WHERE conversation_id = ?1",
-        params![conversation, audience_id],
-    )?;
-    if audience_id == AudienceId::HOUSEHOLD {
-        return plan_events(write, None);
-    }
-    let parted: Vec<(ScheduleId, UserId)> = write.rows(
-        "SELECT id, owner_id FROM schedules s
-         WHERE conversation_id = ?1 AND owner_id IS NOT NULL AND NOT EXISTS (
-             SELECT 1 FROM audience_members WHERE user_id = s.owner_id AND audience_id = ?2)",
-        params![conversation, audience_id],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    for (id, owner) in parted {
-        write.execute(
-            "UPDATE schedules SET conversation_id = NULL, audience_id = ?2 WHERE id = ?1",
-            params![id, audience::private(write, owner)?],
-        )?;
-    }
-    plan_events(write, None)
 }
 
 /// Whether whoever asked in a turn that is at hand sees its conversation: see

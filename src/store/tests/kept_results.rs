@@ -8,7 +8,7 @@ use base::error::Code;
 fn a_result_is_for_its_conversation_and_goes_with_it() {
     let store = TestStore::new();
     let (one, other) = (conversation(&store, "one"), conversation(&store, "other"));
-    let id = store.keep_result(one, "long", true).unwrap().unwrap();
+    let id = store.keep_result(one, "long", true, None).unwrap().unwrap();
     assert_eq!(
         store.seen(&Viewer::server()).kept_result(one, id).unwrap(),
         ("long".to_owned(), true)
@@ -22,7 +22,7 @@ fn a_result_is_for_its_conversation_and_goes_with_it() {
         Code::NotFound
     );
     let too_long = "x".repeat(KEPT_RESULT_BYTES + 1);
-    assert_eq!(store.keep_result(one, &too_long, true).unwrap(), None);
+    assert_eq!(store.keep_result(one, &too_long, true, None).unwrap(), None);
     store.delete_conversation(&all(), one).unwrap();
     assert_eq!(
         store
@@ -40,7 +40,7 @@ fn the_newest_are_kept_for_a_week() {
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let one = conversation(&store, "one");
-    let keep = |text: &str| store.keep_result(one, text, false).unwrap().unwrap();
+    let keep = |text: &str| store.keep_result(one, text, false, None).unwrap().unwrap();
     let first = keep("first");
     let ids: Vec<_> = (0..KEPT_RESULTS)
         .map(|number| keep(&number.to_string()))

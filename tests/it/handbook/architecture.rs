@@ -174,7 +174,7 @@ const TAKERS: [(&str, &str, &str); 9] = [
     ("data_directory", "Store", "opens it for the door"),
     (
         "door",
-        "Store",
+        "Store is_of_older_version",
         "the service of a command while no server runs",
     ),
     ("doctor/data", "Examination examine", "a broken database"),

@@ -43,7 +43,8 @@ pub fn caller() -> Model {
         let named = text
             .find("find_events")
             .or(text.find("edit_events"))
-            .or(text.find("lists"));
+            .or(text.find("lists"))
+            .or(text.find("schedule"));
         match (last["role"] == "user", named) {
             (true, Some(place)) => {
                 let (tool, arguments) = text[place..].split_once(' ').unwrap();
@@ -938,6 +939,41 @@ fn what_others_see_waits_for_no_private_event_and_the_terminal_s_for_the_househo
         assert_ne!(next(&mut admin, &seen["schedule_id"]), Value::Null);
     }
     assert_ne!(next(&mut admin, &terminal), Value::Null, "nobody owns it");
+}
+
+#[test]
+fn who_reminds_somebody_of_their_events_learns_of_none() {
+    let server = CalendarServer::start();
+    let model = caller();
+    let home = home_with(&model, json!({ "permission_mode": "allow" }));
+    let later = home.clock.now().plus(Duration::from_secs(6 * 3_600));
+    let later = later.to_string()[..19].replace(['-', ':'], "");
+    let event = format!("BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:A\r\nDTSTART:{later}Z\r\nEND:VEVENT\r\n");
+    server.file("/own.ics", "1", &calendar(&event));
+    let mut admin = home.admin();
+    let private = json!({ "name": "Own", "url": server.url("/own.ics"), "audience": "private" });
+    add(&mut admin, private);
+    settled(&mut admin, "Own", "ok");
+
+    let mut user = home.websocket(&home.tokens.user);
+    let remind = |event: &str| json!({ "type": "create_schedule", "say": "Leave", "on": event, "people": ["admin"] });
+    let id = user.ask(remind("event 60"))["schedule_id"].clone();
+    admin.ask(json!({ "type": "pause_schedule", "schedule_id": id, "paused": false }));
+    let made = user.ask(remind("event 30"));
+    assert_eq!(
+        (&made["next_at"], &made["next"]),
+        (&Value::Null, &Value::Null)
+    );
+    let call = json!({ "action": "create", "say": "Go", "on": "event 30", "people": ["admin"] });
+    user.chat(&format!("schedule {call}"));
+    let told = result(&model);
+    assert!(told.contains("it comes on a change: event 30"), "{told}");
+    let listed = admin.ask(json!({ "type": "list_schedules" }));
+    let listed = listed["schedules"].as_array().unwrap();
+    assert_eq!(listed.len(), 3);
+    for one in listed {
+        assert_ne!(one["next_at"], Value::Null, "{one}");
+    }
 }
 
 /// The ID that a command prints.

@@ -298,6 +298,43 @@ fn a_reminder_for_both_goes_to_each_who_finishes_their_own() {
 }
 
 #[test]
+fn what_a_person_allows_for_their_own_reminders_holds_for_no_others() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let mut call = json!({ "action": "create", "at": "+1h", "say": "Bins" });
+        if last["content"].to_string().contains("remind us") {
+            call["people"] = json!(["user", "admin"]);
+        }
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("schedule", call),
+        }
+    });
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let mut client = home.websocket(&home.tokens.user);
+    let mut events = home.websocket(&home.tokens.user);
+    events.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    for remember in ["conversation", "always"] {
+        client.send(&json!({ "type": "chat", "message": "remind me" }));
+        let asked = events.event("approval.requested");
+        let (id, conversation) = (&asked["approval_id"], &asked["conversation_id"]);
+        events.ask(json!({ "type": "approve", "approval_id": id, "remember": remember }));
+        client.response();
+        let say = |message: &str| json!({ "type": "chat", "message": message, "conversation_id": conversation });
+        client.ask(say("remind me"));
+        client.send(&say("remind us"));
+        let asked = events.event("approval.requested");
+        let said = asked["answers"].as_array().unwrap().iter();
+        let said: Vec<&Value> = said.map(|one| &one["answer"]).collect();
+        assert_eq!(said, ["once", "deny"]);
+        home.admin()
+            .ask(json!({ "type": "deny", "approval_id": asked["approval_id"] }));
+        client.response();
+    }
+    assert!(schedules(&mut home.admin()).is_empty());
+}
+
+#[test]
 fn others_are_asked_once_whether_somebody_may_remind_them() {
     let phone = Receiver::start();
     let mut config = Model::saying("Hello.").config();
@@ -615,9 +652,13 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
     let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "webhook gone" });
     assert!(why(&mut client, wrong).contains("there is no webhook account"));
     // One whose messages its maker does not see is as if it were not there.
-    let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "webhook safe" });
-    assert!(why(&mut client, wrong.clone()).contains("there is no webhook account"));
-    home.admin().ask(wrong);
+    for wrong in [
+        json!({ "type": "create_schedule", "prompt": "x", "on": "webhook safe" }),
+        json!({ "type": "create_schedule", "prompt": "x", "at": "+9h", "webhook": "safe" }),
+    ] {
+        assert!(why(&mut client, wrong.clone()).contains("there is no webhook account"));
+        home.admin().ask(wrong);
+    }
     let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "rain" });
     assert!(why(&mut client, wrong).contains("\"on\" must be"));
     let on_list = client.ask(json!({

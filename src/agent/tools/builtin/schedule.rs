@@ -162,7 +162,8 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
                 "this person's replies go to nobody else: leave out \"webhook\"".to_owned(),
             );
         }
-        context.config.existing_account(name)?;
+        let person = context.user_id.and(context.speaker);
+        context.config.account_seen_by(name, person)?;
     }
     let channel = match is_untrusted(context.channel) || is_of_sender(context.channel) {
         true => context.channel,

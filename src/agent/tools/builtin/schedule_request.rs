@@ -64,21 +64,9 @@ impl ScheduleRequest<'_> {
                 ));
             }
             Some(Trigger::Webhook(account)) => {
-                let account = config.existing_account(account)?;
                 // It would never run for somebody who does not see what comes there.
-                let is_seen = match (&account.audience, maker.owner_id.and(maker.owner.as_ref())) {
-                    (Audience::Household, _) | (_, None) => true,
-                    (Audience::People(names), Some(own)) => {
-                        names.iter().any(|name| folded(name) == folded(own))
-                    }
-                    (Audience::Private, Some(_)) => false,
-                };
-                if !is_seen {
-                    return Err(Error::not_found(format!(
-                        "there is no webhook account {:?}",
-                        account.name
-                    )));
-                }
+                let person = maker.owner_id.and(maker.owner.as_deref());
+                config.account_seen_by(account, person)?;
                 None
             }
             Some(Trigger::List(_) | Trigger::Event { .. }) => None,

@@ -16,7 +16,6 @@ use super::wording::{Approver, Intent};
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, ResultId};
 use base::measure::byte_count;
-use base::sync::lock;
 pub(crate) use workspace::Workspace;
 pub use workspace::settle;
 
@@ -147,8 +146,7 @@ impl Tool for FileTool {
                 (shared, None, below.unwrap_or(path))
             }
         };
-        // Who reads the conversation later must not learn it.
-        lock(&context.details).is_private |= owner.is_some();
+        context.shows_files_of(owner);
         match self.action {
             Action::List => {
                 let listed = list(&workspace, path)?;

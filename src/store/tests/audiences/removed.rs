@@ -132,6 +132,30 @@ fn the_last_reader_takes_along_what_others_left() {
 }
 
 #[test]
+fn an_heir_s_routines_run_in_no_conversation_that_the_heir_does_not_see() {
+    let house = House::new();
+    let store = &house.store;
+    let [root, bob] = ["root", "bob"].map(|name| house.people[name].0);
+    let made = ["holiday", "kitchen"].map(|place| {
+        let routine = NewSchedule {
+            owner_id: Some(bob),
+            conversation_id: Some(house.id(place)),
+            ..NewSchedule::new(place, Some(once_at(Timestamp::from_millis(1))))
+        };
+        let made = store.add_schedule(&house.viewer("bob"), routine);
+        made.unwrap().id
+    });
+    store.remove_user(bob, Some(root)).unwrap();
+    let seen = store.seen(&house.viewer("root"));
+    let [of_holiday, of_kitchen] = made.map(|id| seen.schedule(id).unwrap());
+    assert!(of_holiday.is_paused && of_kitchen.is_paused);
+    let place = |schedule: Schedule| (schedule.conversation_id, schedule.audience);
+    assert_eq!(place(of_holiday), (None, Audience::Private));
+    let kitchen = house.id("kitchen");
+    assert_eq!(place(of_kitchen), (Some(kitchen), Audience::Household));
+}
+
+#[test]
 fn usage_is_counted_for_each_person() {
     let house = House::new();
     let store = &house.store;

@@ -80,6 +80,42 @@ fn what_came_of_a_private_result_goes_with_it() {
     );
 }
 
+/// So are a result that is kept whole, and what a routine waits to tell.
+#[test]
+fn what_waits_to_be_read_goes_with_what_was_private() {
+    let house = House::new();
+    let store = &house.store;
+    let (ann, id) = (house.viewer("ann"), house.id("diary"));
+    let turn = begin(store, Target::Existing(id), "now");
+    let private = Some(turn.audience_id);
+    let keep = || store.keep_result(id, "4711", false, private).unwrap();
+    let kept = keep().unwrap();
+    let routine = NewSchedule {
+        owner_id: Some(house.people["ann"].0),
+        conversation_id: Some(id),
+        trigger: Some("webhook safe".parse().unwrap()),
+        ..NewSchedule::new("Who was it?", None)
+    };
+    let routine = store.add_schedule(&ann, routine).unwrap().id;
+    let (text, ann_alone) = ("The code is 4711".to_owned(), audience("ann"));
+    let message = NewTurn::new(
+        all(),
+        named("safe"),
+        ann_alone,
+        "webhook:safe",
+        text.clone(),
+    );
+    store.begin_turn(message).unwrap();
+    let waits = || store.seen(&all()).schedule(routine).unwrap().trigger_text;
+    assert_eq!(waits(), Some(text));
+    store
+        .share_conversation(&ann, id, &Audience::Household)
+        .unwrap();
+    assert_eq!(waits(), None);
+    assert!(store.seen(&all()).kept_result(id, kept).is_err());
+    assert_eq!(keep(), None, "a tool found it for fewer people");
+}
+
 /// A picture that a tool made of what it found goes, one of a turn without that stays.
 #[test]
 fn what_tools_brought_after_a_private_result_goes_with_it() {

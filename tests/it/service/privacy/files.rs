@@ -104,6 +104,55 @@ fn an_account_whose_conversations_one_person_sees_has_the_household_s_files() {
 }
 
 #[test]
+fn what_a_command_found_among_somebody_s_files_is_gone_once_others_read() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let text = last["content"].as_str().unwrap_or_default();
+        let said = text
+            .split_once("run ")
+            .and_then(|(_, said)| said.split_once(' '));
+        match said.filter(|_| last["role"] == "user") {
+            Some((tool, rest)) => {
+                let end = rest.rfind('}').unwrap() + 1;
+                Act::call(tool, rest[..end].parse().unwrap())
+            }
+            None => Act::say("Done."),
+        }
+    });
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "allow",
+        "tools": { "run_command": { "enabled": true } },
+    })));
+    let cleo = home.add_person("cleo", UserRole::User);
+    let [mut user, mut cleo] = [&home.tokens.user, &cleo].map(|token| home.websocket(token));
+    let shown = || model.requests().pop().unwrap()["messages"].to_string();
+    let command = json!({ "command": "echo a bicycle; seq 20000" });
+    let id = user.chat(&format!("run run_command {command}"))["conversation_id"].clone();
+    let found = shown();
+    assert!(found.contains("a bicycle"), "{found}");
+    let kept = found.split_once("read_file with the path ");
+    let (_, kept) = kept.unwrap_or_else(|| panic!("{found}"));
+    let path = json!({ "path": kept.split_once(' ').unwrap().0 });
+    let go_on = |text: String| json!({ "type": "chat", "conversation_id": id, "message": text });
+    user.ask(go_on(format!("run read_file {path}")));
+    assert_eq!(
+        shown().matches("a bicycle").count(),
+        4,
+        "its owner reads on"
+    );
+
+    user.ask(json!({
+        "type": "share_conversation", "conversation_id": id, "audience": "household",
+    }));
+    cleo.ask(go_on("Hello".to_owned()));
+    let known = shown();
+    assert!(known.contains("shared with more people since"), "{known}");
+    cleo.ask(go_on(format!("run read_file {path}")));
+    let missing = shown();
+    assert!(missing.contains("is not kept here any more"), "{missing}");
+}
+
+#[test]
 fn files_go_with_their_owner_or_to_somebody_else() {
     for heir in [None, Some("cleo")] {
         let home = home();

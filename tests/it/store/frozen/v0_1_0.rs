@@ -12,6 +12,7 @@ use super::{Frozen, SECRET, client, holds, settle, sign_in, wait_for_link};
 use crate::scenarios::{check_integrity, count, look_into};
 use support::eventually;
 use support::http::post;
+use support::program::printed;
 
 /// The rows that 0.1.0 answered a request with.
 fn rows_of(frozen: &Frozen, request: &Value, key: &str) -> Vec<Value> {
@@ -65,6 +66,23 @@ fn who_reaches_less_than_in_0_1_0_is_named() {
     assert!(!found.contains("no longer offered"), "{found}");
     assert!(!found.contains("guests see no"), "{found}");
     assert_eq!(program.signal("TERM"), Some(0));
+}
+
+/// What works on the configuration alone leaves the upgrade to the server.
+#[test]
+fn commands_of_the_configuration_upgrade_no_database() {
+    let frozen = Frozen::copy("0.1.0");
+    let database = frozen.folder.path().join("hearth.db");
+    let before = fs::read(&database).unwrap();
+    for words in [
+        &["config", "check"][..],
+        &["config", "get", "model"],
+        &["config", "set", "limits.turn_seconds", "300"],
+    ] {
+        let output = frozen.run(words);
+        assert!(output.status.success(), "{}", printed(&output));
+    }
+    assert!(fs::read(&database).unwrap() == before, "it was written to");
 }
 
 #[test]
