@@ -32,8 +32,8 @@ const VERSION: &str = "0.12.0";
 #[derive(Deserialize)]
 struct Chat {
     model: String,
-    #[serde(default)]
-    messages: Vec<ClientMessage>,
+    // What clients in Go send for none is null.
+    messages: Option<Vec<ClientMessage>>,
     stream: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -154,10 +154,11 @@ pub fn show(exchange: Exchange<'_>) -> Result<Answer> {
 pub fn chat(exchange: Exchange<'_>) -> Result<Answer> {
     let chat: Chat = request::parse(&exchange.request.body)?;
     let lines = Lines::new(&exchange, chat.model, true)?;
-    if chat.messages.is_empty() {
+    let messages = chat.messages.unwrap_or_default();
+    if messages.is_empty() {
         return Ok(lines.loaded());
     }
-    begin(exchange, lines, chat.messages, chat.stream, chat.rest)
+    begin(exchange, lines, messages, chat.stream, chat.rest)
 }
 
 /// POST /api/generate: a message without a past.

@@ -182,10 +182,10 @@ impl OptionsRead {
     }
 
     fn limit(&mut self, name: &str, value: &Value) -> Result<()> {
-        let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
-        let most = most.filter(|most| *most > 0);
-        self.program.reply.max_tokens =
-            Some(most.ok_or_else(|| must_be(name, "a positive number"))?);
+        let most = value.as_u64().filter(|most| *most > 0);
+        let most = most.ok_or_else(|| must_be(name, "a whole number of at least 1"))?;
+        // No model writes more, whatever is asked for.
+        self.program.reply.max_tokens = Some(u32::try_from(most).unwrap_or(u32::MAX));
         Ok(())
     }
 

@@ -72,6 +72,12 @@ fn what_a_program_wants_is_passed_on() {
 }
 
 #[test]
+fn more_than_any_model_writes_is_no_limit() {
+    let read = openai(json!({ "max_tokens": 1_000_000_000_000_u64 })).unwrap();
+    assert_eq!(read.program.reply.max_tokens, Some(u32::MAX));
+}
+
+#[test]
 fn what_cannot_be_passed_on_is_refused() {
     for (value, says) in [
         (
@@ -107,7 +113,10 @@ fn what_cannot_be_passed_on_is_refused() {
             json!({ "response_format": { "type": "json_schema", "schema": {}, "description": 1 } }),
             "\"response_format.description\" must be a text",
         ),
-        (json!({ "max_tokens": 0 }), "\"max_tokens\""),
+        (
+            json!({ "max_tokens": 0 }),
+            "\"max_tokens\" must be a whole number of at least 1",
+        ),
         (json!({ "temperature": 9 }), "\"temperature\""),
         (
             json!({ "response_format": { "type": "grammar" } }),

@@ -46,8 +46,12 @@ fn ollamas_clients_are_answered_line_by_line() {
     let body = json!({ "model": "hearth", "prompt": "hello", "stream": false });
     let answer = ask(&home, "/api/generate", body).json();
     assert_eq!(answer["response"], "Good evening to you.");
-    let loaded = ask(&home, "/api/chat", json!({ "model": "hearth" })).json();
-    assert_eq!(loaded["done_reason"], "load");
+    for nothing in [json!({}), json!({ "messages": null })] {
+        let mut body = nothing;
+        body["model"] = json!("hearth");
+        let loaded = ask(&home, "/api/chat", body).json();
+        assert_eq!(loaded["done_reason"], "load");
+    }
 }
 
 #[test]
