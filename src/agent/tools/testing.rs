@@ -67,8 +67,7 @@ impl Household {
         &self.directory
     }
 
-    /// The database.
-    /// One who judges calls and sees what this viewer does.
+    /// An approver who sees what this viewer does.
     pub fn approver<'a>(&'a self, viewer: &'a Viewer) -> Approver<'a> {
         Approver {
             words: Words::ENGLISH,
@@ -77,6 +76,7 @@ impl Household {
         }
     }
 
+    /// The database.
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -43,7 +43,7 @@ struct Holdings {
 }
 
 /// What each node of a page is worth.
-pub(super) fn approver(tree: &Tree<'_>, has_data: bool) -> Vec<Worth> {
+pub(super) fn judge(tree: &Tree<'_>, has_data: bool) -> Vec<Worth> {
     let mut rules = Rules::default();
     for (place, node) in tree.nodes.iter().enumerate() {
         if node.name() == "style" {

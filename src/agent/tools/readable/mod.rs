@@ -20,7 +20,7 @@ mod html;
 mod markdown;
 mod text;
 
-use content::{Worth, approver};
+use content::{Worth, judge};
 use data::Scripts;
 use html::Tree;
 use markdown::Writer;
@@ -46,7 +46,7 @@ pub(super) struct Page {
 pub(super) fn page(html: &str) -> Page {
     let tree = Tree::parse(html);
     let scripts = Scripts::of(&tree);
-    let worth = approver(&tree, !scripts.is_empty());
+    let worth = judge(&tree, !scripts.is_empty());
     let mut main = Vec::new();
     let mut place = 0;
     while let Some(node) = tree.nodes.get(place) {
