@@ -66,7 +66,7 @@ export async function show(household) {
       h("label", h("span", say("settings.temperature"), number), temperature, h("span.help", say("settings.temperature_help"))),
       labelled("max_tokens", say("settings.max_tokens"), h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: say("settings.max_tokens_default") })),
       labelled("context_tokens", say("settings.context"), h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: say("settings.context_default") })),
-      labelled("reasoning_effort", say("settings.effort"), h("select", options(EFFORTS.map((name) => [name, name || say("common.default")]), config.reasoning_effort ?? ""))),
+      labelled("reasoning_effort", say("settings.effort"), h("select", options(EFFORTS.map((name) => [name, name ? say(`settings.effort.${name}`) : say("common.default")]), config.reasoning_effort ?? ""))),
       h("label", say("settings.budget"), budget, h("span.help", say("settings.budget_help")))),
     card(say("app.page.tools"),
       h("fieldset", h("legend", say("settings.permission_mode")),
