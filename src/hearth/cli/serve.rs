@@ -25,6 +25,10 @@ use crate::qr;
 use crate::server::{self, Options, Server};
 use base::clock::Clock;
 use base::secret::Secret;
+use net::capacity;
+
+/// The stack of the thread that stops the server.
+const STOP_STACK_BYTES: usize = 2 * 1024 * 1024;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -168,7 +172,11 @@ fn wait(
                         handle.close();
                     };
                     let builder = thread::Builder::new().name("stop".to_owned());
-                    if builder.spawn_scoped(scope, stop.clone()).is_err() {
+                    let builder = builder.stack_size(STOP_STACK_BYTES);
+                    // A thread that starts without room aborts the process.
+                    if !capacity::has_room(STOP_STACK_BYTES)
+                        || builder.spawn_scoped(scope, stop.clone()).is_err()
+                    {
                         // Without a thread the second signal has to wait for it.
                         stop();
                     }

@@ -168,7 +168,9 @@ fn strangers_do_not_end_a_server_whose_address_space_is_used_up() {
             assert_eq!(status(&mut connect(program.address), HANDSHAKE), 503);
         }
         drop(held);
-        assert_eq!(program.signal("TERM"), Some(0), "{kilobytes}");
+        let code = program.signal("TERM");
+        let said = fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
+        assert_eq!(code, Some(0), "{kilobytes}: {said}");
     }
 }
 
