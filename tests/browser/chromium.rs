@@ -398,6 +398,11 @@ impl Page {
             "Emulation.setDeviceMetricsOverride",
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 }),
         );
+        // What listens to the width hears of it with the next frame, and may undo what a test
+        // has clicked before.
+        self.evaluate(
+            "new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); setTimeout(resolve, 1000); })",
+        );
     }
 
     /// Light or dark.
