@@ -880,11 +880,8 @@ fn a_routine_waits_for_the_events_of_a_calendar() {
     assert_eq!(planned(&mut user, &routine["schedule_id"]), Value::Null);
 }
 
-#[test]
-fn what_others_see_waits_for_no_private_event_and_the_terminal_s_for_the_household_s() {
-    let server = CalendarServer::start();
-    let model = Model::start(|_, _| Act::say("done"));
-    let home = home_with(&model, json!({}));
+/// An admin who alone sees a calendar with an event in six hours.
+fn with_private_event(home: &Home, server: &CalendarServer) -> Client {
     let later = home.clock.now().plus(Duration::from_secs(6 * 3_600));
     let later = later.to_string()[..19].replace(['-', ':'], "");
     let event = format!("BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:A\r\nDTSTART:{later}Z\r\nEND:VEVENT\r\n");
@@ -893,6 +890,15 @@ fn what_others_see_waits_for_no_private_event_and_the_terminal_s_for_the_househo
     let private = json!({ "name": "Own", "url": server.url("/own.ics"), "audience": "private" });
     add(&mut admin, private);
     settled(&mut admin, "Own", "ok");
+    admin
+}
+
+#[test]
+fn what_others_see_waits_for_no_private_event_and_the_terminal_s_for_the_household_s() {
+    let server = CalendarServer::start();
+    let model = Model::start(|_, _| Act::say("done"));
+    let home = home_with(&model, json!({}));
+    let mut admin = with_private_event(&home, &server);
 
     let of_household = home.token("admin", &json!({ "only": "household" }));
     let said = json!({ "type": "chat", "message": "hello", "audience": "household" });
@@ -946,14 +952,7 @@ fn who_reminds_somebody_of_their_events_learns_of_none() {
     let server = CalendarServer::start();
     let model = caller();
     let home = home_with(&model, json!({ "permission_mode": "allow" }));
-    let later = home.clock.now().plus(Duration::from_secs(6 * 3_600));
-    let later = later.to_string()[..19].replace(['-', ':'], "");
-    let event = format!("BEGIN:VEVENT\r\nUID:a\r\nSUMMARY:A\r\nDTSTART:{later}Z\r\nEND:VEVENT\r\n");
-    server.file("/own.ics", "1", &calendar(&event));
-    let mut admin = home.admin();
-    let private = json!({ "name": "Own", "url": server.url("/own.ics"), "audience": "private" });
-    add(&mut admin, private);
-    settled(&mut admin, "Own", "ok");
+    let mut admin = with_private_event(&home, &server);
 
     let mut user = home.websocket(&home.tokens.user);
     let remind = |event: &str| json!({ "type": "create_schedule", "say": "Leave", "on": event, "people": ["admin"] });

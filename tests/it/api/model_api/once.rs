@@ -382,7 +382,7 @@ fn a_turn_that_somebody_stopped_does_not_go_on() {
         turn
     });
     model.release();
-    // Until the stopped turn has left its worker, the request is told to come again.
+    // Until the stopped turn has left its worker, the answer is to come again.
     let answer = support::eventually("it is answered", || {
         let answer = send(&home, COMPLETIONS, &body);
         let is_early = answer.status == 503 && answer.header("retry-after") == Some("1");
