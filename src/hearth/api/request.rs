@@ -44,22 +44,26 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     })
 }
 
-/// What serde says of a value, which names types of Rust, as JSON calls them.
+/// What serde says of a value, with the types of Rust as JSON calls them. The client's own
+/// values stay as they are: serde quotes them before "expected".
 fn in_json(problem: &str) -> String {
-    let problem = problem.replace("u64", "a whole number");
-    let problem = problem
-        .replace("a sequence", "an array")
-        .replace("a map", "an object");
-    let problem = problem
+    let Some((found, expected)) = problem.rsplit_once(", expected ") else {
+        return problem.to_owned();
+    };
+    let found = found
         .replace("type: sequence", "type: array")
         .replace("type: map", "type: object");
-    match problem.split_once("struct ") {
+    let expected = match expected.split_once("struct ") {
         Some((before, name)) => {
             let at = name.find(' ').map_or("", |end| &name[end..]);
             format!("{before}an object{at}")
         }
-        None => problem,
-    }
+        None => expected
+            .replace("u64", "a whole number")
+            .replace("a sequence", "an array")
+            .replace("a map", "an object"),
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// A header that a program fills in, if it did: not empty, and not the template itself, which

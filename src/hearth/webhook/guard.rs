@@ -173,13 +173,13 @@ fn decide(account: &WebhookAccount, head: &Head, proof: &Proof, is_valid: bool) 
     }
     log::warn!(
         peer:% = head.peer.place();
-        "webhook account {:?}: refused a request from {} with {} secret",
+        "webhook account {:?}: refused a request from {} with {}",
         account.name,
         head.peer,
         match proof {
-            Proof::Nothing => "no",
-            Proof::Secret(_) => "a wrong",
-            Proof::Signature(_) | Proof::Stripe(..) => "a signature by another",
+            Proof::Nothing => "no secret, or a signature that cannot be read",
+            Proof::Secret(_) => "a wrong secret",
+            Proof::Signature(_) | Proof::Stripe(..) => "a signature by another secret",
         },
     );
     let simple = match account.has_simple_senders() {

@@ -384,6 +384,11 @@ fn what_cannot_be_done_is_refused_clearly() {
             400,
             "expected a whole number",
         ),
+        (
+            json!({ "model": "hearth", "messages": hi, "n": "a map of u64" }),
+            400,
+            "string \"a map of u64\", expected a whole number",
+        ),
     ] {
         let answer = ask(&home, COMPLETIONS, body);
         assert_eq!(answer.status, status, "{answer:?}");
