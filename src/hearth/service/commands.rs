@@ -379,7 +379,7 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
     let refused = match declaration.scope {
         Scope::Person | Scope::Account if is_owner => "error.for_a_person",
         Scope::Account if identity.is_narrowed => "error.token_account",
-        Scope::Calendars if is_without(identity, "find_events") => "error.token_calendars",
+        Scope::Calendars if !may_see_calendars(identity) => "error.token_calendars",
         Scope::AllTools if identity.scope.tools.is_some() => "error.token_household",
         // That a guest may is for who was made one.
         Scope::AllTools if identity.role < UserRole::User && identity.is_narrowed => {
@@ -390,10 +390,10 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
     Some(Error::worded(Code::Unauthorized, refused, &[]))
 }
 
-/// Whether a token is narrowed to other tools.
-fn is_without(identity: &Identity, tool: &str) -> bool {
+/// Whether a token is not narrowed to other tools than that for calendars.
+pub(super) fn may_see_calendars(identity: &Identity) -> bool {
     let tools = identity.scope.tools.as_deref();
-    tools.is_some_and(|tools| tools.iter().all(|listed| listed != tool))
+    tools.is_none_or(|tools| tools.iter().any(|listed| listed == "find_events"))
 }
 
 /// Refuses an audience that a token for the household may not give a conversation.
