@@ -149,10 +149,7 @@ fn answer(
         Command::UpdateConfig(update) if update.test => {
             test_config(service, &update.config, words.unwrap_or(Words::ENGLISH))
         }
-        Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
-            service.config_changed(&updated);
-            json!({ "updated_fields": updated })
-        }),
+        Command::UpdateConfig(update) => service.update_config(&update.config, caller.identity),
         Command::ListConversations(list) => service.page_of_conversations(viewer, &list),
         Command::GetMessages(get) => service.page_of_messages(viewer, &get),
         Command::ListTools => list_tools(service, caller.identity),
@@ -309,7 +306,7 @@ fn answer(
         Command::UnlinkSender(gone) => service.unlink_sender(caller.identity, &gone),
         Command::SetPassword(new) => service.set_password(new, user),
         Command::SetRole(new) => service.set_role(&new, user),
-        Command::SetLimits(new) => service.set_limits(new, user),
+        Command::SetLimits(new) => service.set_limits(new, caller.identity),
         Command::GetBelongings(get) => service.belongings(&get.name),
         Command::CreateSession(new) => service.create_session(new.user.as_deref()),
         Command::TestNotification(test) => {
