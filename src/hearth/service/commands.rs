@@ -511,7 +511,12 @@ fn server_info(
             .map(|(state, count)| named(state.as_str(), count))
             .collect(),
         mcp_servers: mcp_servers
-            .map(|server| views::mcp_server(server, words))
+            .map(|server| {
+                let mut shown = views::mcp_server(server, words);
+                // It may have what a program of the machine has printed.
+                shown.problem = shown.problem.filter(|_| caller.is_admin());
+                shown
+            })
             .collect(),
         push_key: service.sender.push_key(),
         authority: authority.map(|certificates| fingerprint(&certificates[0])),
