@@ -73,7 +73,8 @@ impl Settings {
     }
 
     /// Removes `people.NAME`, in any case, of a user who is gone, and the name from the
-    /// audiences of webhook accounts: whoever gets the name next is somebody else.
+    /// audiences of webhook accounts and from `openai_api`: whoever gets the name next is
+    /// somebody else.
     /// Returns the fields that changed.
     ///
     /// # Errors
@@ -87,7 +88,10 @@ impl Settings {
             Audience::Private | Audience::Household => false,
         };
         let mut seeing = config.webhook_accounts().map(|account| &account.audience);
-        if config.person(name).is_none() && !seeing.any(names_them) {
+        let programs = &config.openai_api;
+        let mut asking = programs.users.values().chain(&programs.ollama_user);
+        let is_asking = asking.any(|one| is_gone(one));
+        if config.person(name).is_none() && !seeing.any(names_them) && !is_asking {
             return Ok(Vec::new());
         }
         self.edit(|members| {
@@ -106,6 +110,18 @@ impl Settings {
                 }
             }
             changed.dedup();
+            if is_asking {
+                let names_them = |one: &Value| one.as_str().is_some_and(is_gone);
+                let programs = KeyPath::top().key("openai_api");
+                let alone = programs.key("ollama_user");
+                if alone.find(members).is_some_and(names_them) {
+                    alone.put(members, Value::Null)?;
+                }
+                if let Some(Value::Object(users)) = programs.key("users").find_mut(members) {
+                    users.retain(|_, one| !names_them(one));
+                }
+                changed.push("openai_api".to_owned());
+            }
             Ok(changed)
         })
     }

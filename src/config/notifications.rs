@@ -105,7 +105,7 @@ section! {
 
 section! {
     /// A topic of ntfy (<https://docs.ntfy.sh/publish/>).
-    #[derive(Clone, Debug, Serialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct Ntfy {
         /// The server's address, without the topic.
         #[serde(serialize_with = "masked_url")]
@@ -121,7 +121,7 @@ section! {
 
 section! {
     /// An application of Gotify (<https://gotify.net/docs/pushmsg>).
-    #[derive(Clone, Debug, Serialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct Gotify {
         /// The server's address.
         #[serde(serialize_with = "masked_url")]
@@ -171,6 +171,20 @@ base::words! { PushService {
 } }
 
 impl Notifications {
+    /// The addresses of the servers through which it goes.
+    pub fn addresses(&self) -> impl Iterator<Item = &str> {
+        let ntfy = self.ntfy.as_ref().map(|one| one.url.as_str());
+        let gotify = self.gotify.as_ref().map(|one| one.url.as_str());
+        ntfy.into_iter().chain(gotify)
+    }
+
+    /// Whether the same people read it as another one: those who have the same topics and
+    /// applications, and get no more of a text.
+    pub fn has_readers_of(&self, other: &Notifications) -> bool {
+        (&self.ntfy, &self.gotify) == (&other.ntfy, &other.gotify)
+            && (other.content || !self.content)
+    }
+
     /// The services that are set up.
     pub fn services(&self) -> impl Iterator<Item = PushService> {
         let ntfy = self.ntfy.as_ref().map(|_| PushService::Ntfy);

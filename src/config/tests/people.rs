@@ -227,6 +227,21 @@ fn a_permission_goes_to_whom_it_is_given() {
     }
 }
 
+#[test]
+fn no_program_asks_in_the_name_of_who_is_gone() {
+    let programs = json!({ "enabled": true, "ollama_user": "ada",
+        "users": { "ada@home.example": "Ada", "bob@home.example": "bob" } });
+    let directory = Directory::default();
+    let text = json!({ "openai_api": programs }).to_string();
+    let path = directory.write("config.json", &text);
+    let settings = Settings::load(&path).unwrap();
+    assert_eq!(settings.forget_person("ADA").unwrap(), ["openai_api"]);
+    assert!(settings.forget_person("ada").unwrap().is_empty());
+    let programs = &Settings::load(&path).unwrap().current().openai_api;
+    assert_eq!(programs.ollama_user, None);
+    assert_eq!(programs.users.values().collect::<Vec<_>>(), ["bob"]);
+}
+
 /// Whoever gets the name next is somebody else, who sees nothing that came in before.
 #[test]
 fn who_is_gone_is_in_no_audience_of_an_account() {

@@ -149,10 +149,7 @@ fn answer(
         Command::UpdateConfig(update) if update.test => {
             test_config(service, &update.config, words.unwrap_or(Words::ENGLISH))
         }
-        Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
-            service.config_changed(&updated);
-            json!({ "updated_fields": updated })
-        }),
+        Command::UpdateConfig(update) => service.update_config(&update.config, caller.identity),
         Command::ListConversations(list) => service.page_of_conversations(viewer, &list),
         Command::GetMessages(get) => service.page_of_messages(viewer, &get),
         Command::ListTools => list_tools(service, caller.identity),
@@ -309,7 +306,7 @@ fn answer(
         Command::UnlinkSender(gone) => service.unlink_sender(caller.identity, &gone),
         Command::SetPassword(new) => service.set_password(new, user),
         Command::SetRole(new) => service.set_role(&new, user),
-        Command::SetLimits(new) => service.set_limits(new, user),
+        Command::SetLimits(new) => service.set_limits(new, caller.identity),
         Command::GetBelongings(get) => service.belongings(&get.name),
         Command::CreateSession(new) => service.create_session(new.user.as_deref()),
         Command::TestNotification(test) => {
@@ -379,7 +376,7 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
     let refused = match declaration.scope {
         Scope::Person | Scope::Account if is_owner => "error.for_a_person",
         Scope::Account if identity.is_narrowed => "error.token_account",
-        Scope::Calendars if is_without(identity, "find_events") => "error.token_calendars",
+        Scope::Calendars if !may_see_calendars(identity) => "error.token_calendars",
         Scope::AllTools if identity.scope.tools.is_some() => "error.token_household",
         // That a guest may is for who was made one.
         Scope::AllTools if identity.role < UserRole::User && identity.is_narrowed => {
@@ -390,10 +387,10 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
     Some(Error::worded(Code::Unauthorized, refused, &[]))
 }
 
-/// Whether a token is narrowed to other tools.
-fn is_without(identity: &Identity, tool: &str) -> bool {
+/// Whether a token is not narrowed to other tools than that for calendars.
+pub(super) fn may_see_calendars(identity: &Identity) -> bool {
     let tools = identity.scope.tools.as_deref();
-    tools.is_some_and(|tools| tools.iter().all(|listed| listed != tool))
+    tools.is_none_or(|tools| tools.iter().any(|listed| listed == "find_events"))
 }
 
 /// Refuses an audience that a token for the household may not give a conversation.
@@ -514,7 +511,12 @@ fn server_info(
             .map(|(state, count)| named(state.as_str(), count))
             .collect(),
         mcp_servers: mcp_servers
-            .map(|server| views::mcp_server(server, words))
+            .map(|server| {
+                let mut shown = views::mcp_server(server, words);
+                // It may have what a program of the machine has printed.
+                shown.problem = shown.problem.filter(|_| caller.is_admin());
+                shown
+            })
             .collect(),
         push_key: service.sender.push_key(),
         authority: authority.map(|certificates| fingerprint(&certificates[0])),

@@ -9,6 +9,7 @@ use agent::model::fence::is_of_sender;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, UserId};
 use base::language::{LANGUAGES, code_of};
+use base::url::host_only;
 use config::{Config, PushService, QuietHours};
 use serde_json::{Value, json};
 use store::{
@@ -215,6 +216,32 @@ impl Service {
         if let Err(error) = stored {
             log::warn!("nobody is notified of a question: {error}");
         }
+    }
+
+    /// Tells those whose notifications somebody else has sent elsewhere since `before`: nobody is
+    /// read in secret.
+    pub(super) fn tell_of_phones(&self, before: &Config, by: &Identity) -> Result<()> {
+        let after = self.settings.current();
+        let users = self.store.users()?;
+        let maker = users.iter().find(|user| user.id == by.user_id);
+        let maker = maker.map_or(by.user.as_str(), User::called);
+        for user in users.iter().filter(|user| user.id != by.user_id) {
+            let [before, after] =
+                [before, &*after].map(|config| config.person(&user.name)?.notifications.as_ref());
+            let Some(now) = after.filter(|now| {
+                let goes_out = now.services().next().is_some();
+                goes_out && !before.is_some_and(|before| now.has_readers_of(before))
+            }) else {
+                continue;
+            };
+            let places: Vec<String> = now.addresses().map(host_only).collect();
+            let words = user.words();
+            let places = words.list(&places);
+            let text = words.say("phone.moved.text", &[("name", maker), ("places", &places)]);
+            let source = format!("notice:phone:{}:{}", user.id, self.clock.now().as_millis());
+            self.tell(user, &words.word("phone.moved"), &text, &source)?;
+        }
+        Ok(())
     }
 
     /// Tells a person on their phones what a conversation of theirs says.

@@ -245,11 +245,13 @@ impl Service {
         Ok(json!(view))
     }
 
-    pub(super) fn set_limits(&self, new: SetLimits, by: &str) -> Result<Value> {
+    pub(super) fn set_limits(&self, new: SetLimits, by: &Identity) -> Result<Value> {
         let known = self.find_user(&new.name)?;
+        let before = self.settings.current();
         self.settings.limit_person(&known.name, new.limits)?;
-        log::info!("user {}: limits changed by {by}", known.name);
+        log::info!("user {}: limits changed by {}", known.name, by.user);
         self.config_changed(&["people".to_owned()]);
+        self.tell_of_phones(&before, by)?;
         self.hub.publish_people();
         Ok(json!(self.person(&known)))
     }

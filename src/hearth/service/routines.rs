@@ -21,6 +21,7 @@ use base::error::{Error, Result};
 use base::ids::{ScheduleId, UserId};
 use base::language::Said;
 use base::people::{Audience, folded};
+use config::Config;
 use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
 use store::{
@@ -70,10 +71,7 @@ impl Service {
     /// where the user or the token may do less than others.
     pub fn create_schedule(&self, new: CreateSchedule, owner: &Identity) -> Result<Schedule> {
         let config = self.settings.current();
-        let is_narrow = || {
-            let actor = Actor::of_turn(&config, None, owner.person());
-            actor.is_narrowed_person() || owner.scope.is_narrow()
-        };
+        let is_narrow = || is_narrowed(&config, owner.person()) || owner.scope.is_narrow();
         if let Some(name) = &new.webhook {
             if is_narrow() {
                 return Err(Error::unauthorized(
@@ -128,6 +126,25 @@ impl Service {
             }
         }
         Ok(made.swap_remove(0))
+    }
+
+    /// Whether the results of what this person has set up may still go to a webhook account:
+    /// they may have been narrowed since, or no longer see it.
+    pub(super) fn may_send_to(&self, account: &str, person: Option<UserId>) -> bool {
+        let Some(id) = person else {
+            return true;
+        };
+        let found = self.server_snapshot().and_then(|seen| seen.user_by_id(id));
+        let name = found.ok().flatten().map(|person| person.name);
+        let config = self.settings.current();
+        let may = name.as_deref().is_some_and(|name| {
+            let is_seen = config.account_seen_by(account, Some(name)).is_ok();
+            is_seen && !is_narrowed(&config, Some(name))
+        });
+        if !may {
+            log::warn!("{id}: results go to the account {account:?} no longer");
+        }
+        may
     }
 
     /// Tells somebody that another person wants to remind them, and what they can do. What the
@@ -357,7 +374,13 @@ impl Service {
             (None, Some(owner)) => self.services_of(owner)?,
             _ => Vec::new(),
         };
-        let may_call_back = chat.is_some() || !is_of_sender;
+        let may_call_back = match (is_of_sender, &schedule.account) {
+            (true, _) => chat.is_some(),
+            (false, Some(account)) if schedule.channel == SCHEDULE_CHANNEL => {
+                self.may_send_to(account, owner)
+            }
+            (false, _) => true,
+        };
         let id = schedule.id;
         let words = self.store.words_of(owner);
         let callback = move |turn: &Turn, end: &TurnEnd| {
@@ -495,6 +518,11 @@ impl Service {
         }
         Ok(moved)
     }
+}
+
+/// Whether the configuration lets this person do less than others.
+fn is_narrowed(config: &Config, person: Option<&str>) -> bool {
+    Actor::of_turn(config, None, person).is_narrowed_person()
 }
 
 /// What is said of the text of a schedule that moved.

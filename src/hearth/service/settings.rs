@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Service, views};
 use base::error::Result;
@@ -90,6 +90,14 @@ impl Service {
             }
             .map(|value| json!({ "path": path, "value": value })),
         }
+    }
+
+    pub(super) fn update_config(&self, new: &Map<String, Value>, by: &Identity) -> Result<Value> {
+        let before = self.settings.current();
+        let updated = self.settings.update(new)?;
+        self.config_changed(&updated);
+        self.tell_of_phones(&before, by)?;
+        Ok(json!({ "updated_fields": updated }))
     }
 
     pub(super) fn set_config(&self, set: SetConfig) -> Result<Value> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Service;
 use super::attachments;
 use super::caller::Caller;
+use super::commands::may_see_calendars;
 use super::hub::ConnectionId;
 use crate::transfer::{
     self, ExportFormat, ExportRequest, ExportScope, Exporter, ImportReport, ImportRequest,
@@ -77,6 +78,7 @@ impl Service {
             viewer: identity.viewer(),
             scope,
             has_memories: identity.role >= UserRole::User,
+            has_calendars: identity.role >= UserRole::User && may_see_calendars(identity),
             format: wanted.format,
         };
         Ok(Exporter::new(self.store.clone(), request))

@@ -18,8 +18,8 @@ use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
     Attempt, Begun, Delivery, DeliveryState, Destination, Durable, IdempotencyKey, IncludedFile,
-    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, TELEGRAM, Target, Turn, TurnEnd,
-    Usage, Viewer,
+    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, SCHEDULE_CHANNEL, TELEGRAM,
+    Target, Turn, TurnEnd, Usage, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -241,6 +241,12 @@ impl Service {
     /// so, the callback is delayed to give the response time.
     pub(super) fn callback_of(&self, turn: &Turn, end: &TurnEnd) -> (Option<NewDelivery>, bool) {
         let is_awaited = self.hub.is_watched(turn.id);
+        if let Some(account) = &turn.account
+            && turn.channel == SCHEDULE_CHANNEL
+            && !self.may_send_to(account, turn.user_id)
+        {
+            return (None, is_awaited);
+        }
         let end = match self.is_severed(turn) {
             true => &TurnEnd::failed(Error::unauthorized("this sender is no longer linked")),
             false => end,

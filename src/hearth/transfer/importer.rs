@@ -25,6 +25,8 @@ const BATCH: usize = 200;
 const BATCH_BYTES: usize = 1024 * 1024;
 /// Most reasons, names and audiences that are kept apart.
 const MOST_NOTED: usize = 20;
+/// What is behind the name of somebody of whom only a file says that they spoke.
+const IMPORTED: &str = " by import";
 /// Most names that are remembered.
 const MOST_NAMES: usize = 10_000;
 /// Longest title, name and memory, in characters.
@@ -213,6 +215,17 @@ impl<'a> Importer<'a> {
         })
     }
 
+    /// Who speaks where the file says this. Anybody may have written it, so that others than the
+    /// importer are marked; a caller of a webhook is already.
+    fn speaker(&self, name: &str) -> String {
+        let importer = &self.request.importer.name;
+        let is_marked = name.contains(" by webhook ") || name.ends_with(IMPORTED);
+        match self.request.is_trusted || is_marked || folded(name) == folded(importer) {
+            true => shortened(name),
+            false => format!("{}{IMPORTED}", shortened(name)),
+        }
+    }
+
     /// Whether text from outside counts as being in something that says this of itself.
     fn is_outside(&self, says: Option<bool>) -> bool {
         says.filter(|_| self.request.is_trusted).unwrap_or(true)
@@ -302,13 +315,13 @@ impl<'a> Importer<'a> {
         };
         new.id = new.message_id.or(new.id);
         self.finish_file()?;
+        new.speaker = new.speaker.map(|name| self.speaker(&name));
         let Some(open) = &mut self.open else {
             return Ok(());
         };
         open.has_message = true;
         open.bytes += new.content.len();
         open.messages += u64::from(new.hidden_with.is_none());
-        new.speaker = new.speaker.as_deref().map(shortened);
         new.channel = new.channel.as_deref().map(shortened);
         open.waiting.push((new, asked_by));
         if open.waiting.len() >= BATCH || open.bytes >= BATCH_BYTES {
@@ -401,7 +414,7 @@ impl<'a> Importer<'a> {
         if let (Some(name), Some(account)) = (&new.speaker, &new.account) {
             new.speaker = Some(by_webhook(name, account));
         }
-        new.speaker = new.speaker.as_deref().map(shortened);
+        new.speaker = new.speaker.map(|name| self.speaker(&name));
         new.channel = new.channel.as_deref().map(shortened);
         new.account = new.account.filter(|_| self.request.restores);
         new.outside = self.is_outside(Some(new.outside));

@@ -51,6 +51,8 @@ pub struct ExportRequest {
     pub scope: ExportScope,
     /// Whether memories and schedules are among it: a guest has none.
     pub has_memories: bool,
+    /// Whether calendars are.
+    pub has_calendars: bool,
     /// How it is written.
     pub format: ExportFormat,
 }
@@ -115,10 +117,10 @@ impl Exporter {
             scope => {
                 let mut all = vec![Work::Conversations(None)];
                 if is_data && request.has_memories {
-                    all.splice(
-                        0..0,
-                        [Work::Calendars, Work::Schedules, Work::Memories(None)],
-                    );
+                    all.splice(0..0, [Work::Schedules, Work::Memories(None)]);
+                }
+                if is_data && request.has_calendars {
+                    all.insert(0, Work::Calendars);
                 }
                 if scope == ExportScope::All {
                     all.insert(0, Work::Lists);

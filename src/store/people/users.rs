@@ -291,6 +291,8 @@ impl Store {
         self.write(move |write| {
             if role < UserRole::Admin {
                 not_the_last_admin(write.connection, id)?;
+                // Admins answer for themselves what others are asked for.
+                write.execute("DELETE FROM grants WHERE user_id = ?", params![id])?;
             }
             let changed = write.execute(
                 "UPDATE users SET role = ?2 WHERE id = ?1",

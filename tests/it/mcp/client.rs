@@ -412,6 +412,14 @@ fn a_start_waits_for_no_server_and_a_stop_leaves_none() {
             .then(|| servers[1]["problem"].to_string())
     });
     assert!(problem.contains("no-such-program"), "{problem}");
+    // What a program prints is not for everybody.
+    let mut user = home.websocket(&home.tokens.user);
+    let info = user.ask(json!({"type": "server_info"}));
+    let gone = &info["mcp_servers"][1];
+    assert_eq!(
+        (&gone["state"], &gone["problem"]),
+        (&json!("down"), &json!(null))
+    );
     let (one, two) = (good.process(), deaf.process());
     let began = Instant::now();
     home.server().stop_now();

@@ -1020,8 +1020,10 @@ fn a_password_goes_to_no_other_server_and_is_its_owner_s_alone() {
 #[test]
 fn a_token_with_other_tools_reads_no_calendars() {
     let home = Home::offline();
+    let url = "http://127.0.0.1:1/private-4711/basic.ics";
+    add(&mut home.admin(), json!({ "name": "Clinic", "url": url }));
     for (tools, is_refused) in [(["recall"], true), (["find_events"], false)] {
-        let token = home.token("user", &json!({ "tools": tools }));
+        let token = home.token("admin", &json!({ "tools": tools }));
         let mut client = home.websocket(&token);
         for command in ["today", "list_calendars", "list_events"] {
             let request = json!({ "type": command, "id": command });
@@ -1030,6 +1032,9 @@ fn a_token_with_other_tools_reads_no_calendars() {
                 false => drop(client.ask(request)),
             }
         }
+        let exported = client.ask(json!({ "type": "export" }));
+        let exported = exported["text"].as_str().unwrap();
+        assert_eq!(exported.contains("4711"), !is_refused, "{exported}");
     }
 }
 

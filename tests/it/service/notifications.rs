@@ -95,6 +95,40 @@ fn a_reminder_reaches_its_person_alone_with_what_they_want_to_see() {
 }
 
 #[test]
+fn whose_notifications_somebody_else_sends_elsewhere_is_told() {
+    let phones = Receiver::start();
+    let home = Home::offline();
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    let notices = |client: &mut Client| {
+        let listed = client.ask(json!({ "type": "list_conversations" }));
+        listed["conversations"].as_array().unwrap().clone()
+    };
+    let limit = |name: &str, topic: &str, content: bool| {
+        let way = json!({ "ntfy": ntfy(&phones, topic), "content": content });
+        json!({ "type": "set_limits", "name": name, "limits": { "notifications": way } })
+    };
+    admin.ask(limit("user", "of-admin", true));
+    let told = notices(&mut user);
+    assert_eq!(told[0]["title"], "Where your notifications go", "{told:?}");
+    let get = json!({ "type": "get_messages", "conversation_id": told[0]["id"] });
+    let text = user.ask(get)["messages"][0]["content"].clone();
+    let begin = format!(
+        "admin has set where your notifications go: {}.",
+        url(&phones)
+    );
+    assert!(text.as_str().unwrap().starts_with(&begin), "{text}");
+    // Nobody else reads it then, and nobody is told of what they have set themselves.
+    admin.ask(limit("user", "of-admin", false));
+    admin.ask(limit("admin", "of-admin", true));
+    assert_eq!(notices(&mut user).len(), 1);
+    let people = json!({ "user": { "notifications": { "ntfy": ntfy(&phones, "another") } } });
+    let change = json!({ "type": "update_config", "config": { "people": people } });
+    admin.ask(change);
+    let all = [&mut user, &mut admin].map(|client| notices(client).len());
+    assert_eq!(all, [2, 0]);
+}
+
+#[test]
 fn a_question_reaches_who_may_answer_it_unless_it_is_answered_at_once() {
     let model = Model::start(|request, _| {
         let last = request["messages"].as_array().unwrap().last().unwrap();

@@ -363,3 +363,42 @@ fn a_turn_is_stopped_by_whoever_asked_and_by_admins() {
     assert_eq!(asking.response()["data"]["state"], "cancelled");
     model.release();
 }
+
+#[test]
+fn what_an_admin_has_allowed_themselves_in_a_conversation_ends_with_the_role() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("write_file", json!({ "path": "a.txt", "content": "a" })),
+        }
+    });
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let second = json!({
+        "type": "add_user", "name": "second", "password": PASSWORD, "role": "admin",
+    });
+    home.admin().ask(second);
+    let second = home.token("second", &json!({}));
+    let asking = || {
+        let mut client = home.admin();
+        client.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+        client
+    };
+    let mut admin = asking();
+    admin.send(&json!({ "type": "chat", "message": "Write.", "id": "first" }));
+    let id = admin.event("approval.requested")["approval_id"].clone();
+    let approve = json!({ "type": "approve", "approval_id": id, "remember": "conversation" });
+    home.admin().ask(approve);
+    let conversation = admin.response()["data"]["conversation_id"].clone();
+    let again = |client: &mut Client| {
+        let chat = json!({ "type": "chat", "message": "Again.", "conversation_id": conversation });
+        client.send(&chat);
+    };
+    again(&mut admin);
+    assert_eq!(admin.response()["data"]["response"], "Done.");
+    let demote = json!({ "type": "set_role", "name": "admin", "role": "user" });
+    home.websocket(&second).ask(demote);
+    let mut former = asking();
+    again(&mut former);
+    assert_eq!(former.event("approval.requested")["tool"], "write_file");
+}

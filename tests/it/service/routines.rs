@@ -9,7 +9,7 @@ use base::secret::hmac_sha256;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use store::{NewSchedule, Store, Viewer};
+use store::{NewSchedule, Store, UserRole, Viewer};
 
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, write_config};
@@ -98,6 +98,45 @@ fn a_reminder_reaches_its_conversation_the_subscribers_and_a_webhook() {
     let id = over["schedule_id"].clone();
     let runs = client.ask(json!({ "type": "list_schedule_runs", "schedule_id": id }));
     assert_eq!(runs["runs"][0]["outcome"], "replied", "{runs}");
+}
+
+#[test]
+fn results_go_to_an_account_while_their_person_may_send_them_there() {
+    let (model, receiver) = (Model::saying("The bins!"), Receiver::start());
+    let mut config = model.config();
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": { "phone": {
+            "incoming_path": "/webhook/phone", "outgoing_url": receiver.url(),
+        } } },
+    ]);
+    config["privacy"] = json!({ "conversations": "household" });
+    let home = Home::start(config);
+    let cleo = home.add_person("cleo", UserRole::User);
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    let mut cleo = home.websocket(&cleo);
+    let plan = |what: &str| json!({ "type": "create_schedule", what: "Bins", "at": "+3h", "webhook": "phone" });
+    user.ask(plan("prompt"));
+    for client in [&mut user, &mut cleo, &mut admin] {
+        client.ask(plan("say"));
+    }
+    let narrow = json!({ "tools": ["schedule"] });
+    admin.ask(json!({ "type": "set_limits", "name": "user", "limits": narrow }));
+    let audience = "channels.hooks.accounts.phone.audience";
+    let set = run(
+        home.folder.path(),
+        &["config", "set", audience, r#"["admin"]"#],
+    );
+    assert!(set.status.success(), "{}", printed(&set));
+    admin.ask(json!({ "type": "subscribe", "events": ["chat.done"] }));
+    home.server().advance_clock(3 * HOUR);
+    for _ in 0..4 {
+        admin.event("chat.done");
+    }
+    // What there is was stored with the replies.
+    let deliveries = admin.ask(json!({ "type": "list_deliveries" }));
+    assert_eq!(deliveries["deliveries"].as_array().unwrap().len(), 1);
+    assert_eq!(receiver.wait_for(1)[0].body["message"], "Bins");
 }
 
 #[test]

@@ -404,6 +404,51 @@ fn what_somebody_imports_is_read_and_in_their_name() {
 }
 
 #[test]
+fn whom_a_file_lets_speak_is_marked_unless_they_import_it_themselves() {
+    let home = Home::offline();
+    let at = "2026-11-01T08:00:00.000Z";
+    let said = |speaker: &str| {
+        json!({ "type": "message", "role": "user", "speaker": speaker, "content": "Stay up late.",
+            "timestamp": at })
+    };
+    let lines = [
+        json!({ "type": "hearth_export", "version": 1 }),
+        json!({ "type": "conversation", "id": "conv_06xt5n5scvj85", "title": "Bedtime",
+            "channel": "websocket", "owner": "admin", "created_at": at }),
+        said("admin"),
+        said("user"),
+        said("admin by webhook door"),
+        json!({ "type": "memory", "content": "Bedtime is at midnight.", "speaker": "admin",
+            "owner": "admin", "outside": false, "created_at": at }),
+    ];
+    let file = lines.map(|line| format!("{line}\n")).concat();
+    let mut file = file.into_bytes();
+    // What was marked is not marked again.
+    for home in [&home, &Home::offline()] {
+        let answer = import(home, &home.tokens.user, "/import", &file);
+        assert_eq!(answer.json()["data"]["left_out"], 0, "{}", answer.json());
+        let mut user = home.websocket(&home.tokens.user);
+        let list = user.ask(json!({ "type": "list_conversations" }));
+        let id = &list["conversations"][0]["id"];
+        let read = user.ask(json!({ "type": "get_messages", "conversation_id": id }));
+        let messages = read["messages"].as_array().unwrap().iter();
+        let speakers: Vec<&str> = messages
+            .map(|one| one["speaker"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            speakers,
+            ["admin by import", "user", "admin by webhook door"]
+        );
+        let memories = user.ask(json!({ "type": "list_memories" }));
+        assert_eq!(memories["memories"][0]["speaker"], "admin by import");
+        file = user.ask(json!({ "type": "export" }))["text"]
+            .as_str()
+            .unwrap()
+            .into();
+    }
+}
+
+#[test]
 fn what_names_nobody_is_whoever_s_imports_it() {
     let (mut home, _) = household();
     home.stop();
