@@ -376,7 +376,7 @@ impl Sender {
         if let Some(key) = &*kept {
             return Ok(Arc::clone(key));
         }
-        let key = PushKey::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
+        let key = PushKey::load_or_make(&self.data_dir)?;
         Ok(Arc::clone(kept.insert(Arc::new(key))))
     }
 }
