@@ -162,8 +162,6 @@ impl Incoming {
     }
 }
 
-/// The account whose `incoming_path` this is. To the caller, a disabled account
-/// does not exist.
 /// The status for a caller whose turn failed. What a model's server said is not said of the
 /// caller's request, and is no invitation to send it again.
 fn status_of(error: &Error) -> u16 {
@@ -174,6 +172,8 @@ fn status_of(error: &Error) -> u16 {
     }
 }
 
+/// The account whose `incoming_path` this is. To the caller, a disabled account
+/// does not exist.
 fn account_at<'a>(
     config: &'a Config,
     port: Option<u16>,
