@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::guard::{self, Proof};
 use super::{format, message, preference};
@@ -33,14 +34,6 @@ struct Receipt<'a> {
     /// `cancelled` when somebody stopped the turn meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
-}
-
-/// The answer to an event that the account's `when` leaves out.
-#[derive(Serialize)]
-struct Ignored<'a> {
-    ignored: bool,
-    /// The first pointer that does not fit.
-    pointer: &'a str,
 }
 
 impl Incoming {
@@ -93,10 +86,7 @@ impl Incoming {
                 "webhook account {:?}: ignored an event, {pointer}",
                 account.name
             );
-            let ignored = Ignored {
-                ignored: true,
-                pointer,
-            };
+            let ignored = json!({ "ignored": true, "pointer": pointer });
             let text = envelope::success(None, ignored);
             return Ok(Answer::Now(Response::json(200, text)));
         }
