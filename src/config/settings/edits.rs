@@ -136,7 +136,7 @@ impl Settings {
     /// file; `server_error` when it cannot be read or written.
     pub fn set(&self, key: &str, value: Value) -> Result<Edit<Option<String>>> {
         let path: KeyPath = key.parse()?;
-        self.mend(|members| {
+        let put = |members: &mut Value| {
             let path = path.settle(members);
             // A key that does not exist is a typing mistake.
             if value.is_null() && path.find(members).is_none() {
@@ -148,7 +148,8 @@ impl Settings {
                 keep_accounts(key, &before, members)?;
             }
             Ok(remove_foreign_key(&path, &before, members))
-        })
+        };
+        self.edit_unless(Vec::new(), put, true, true)
     }
 
     /// Replaces the whole text, for the owner, under the same condition. `was` is the text
@@ -189,12 +190,8 @@ impl Settings {
         Ok((edit.made, edit.after))
     }
 
-    /// The same, for the owner, who mends a file that has problems step by step.
-    fn mend<T>(&self, change: impl FnOnce(&mut Value) -> Result<T>) -> Result<Edit<T>> {
-        self.edit_unless(Vec::new(), change, true, true)
-    }
-
-    /// The same. What is `refused` is already known to be wrong, and nothing is written.
+    /// The same. What is `refused` is already known to be wrong, and nothing is written. The
+    /// owner `mends` a file that has problems step by step.
     fn edit_unless<T>(
         &self,
         refused: Vec<Said>,
