@@ -26,6 +26,8 @@ use store::{Store, is_of_older_version};
 
 /// How long a server may take to start, or another command to end.
 const OPEN_TIME: Duration = Duration::from_secs(30);
+/// How long a server may take to stop once its socket is gone.
+const STOP_TIME: Duration = Duration::from_secs(2);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Time limit of one answer: a tool may be tried, or the end of a file be imported first.
@@ -200,7 +202,8 @@ impl Open {
             Configuration::Alone | Configuration::Mended => directory.check_is_configured()?,
             Configuration::Needed | Configuration::Unneeded => directory.check_is_used()?,
         }
-        let deadline = Instant::now() + OPEN_TIME;
+        let mut deadline = Instant::now() + OPEN_TIME;
+        let mut is_older = false;
         let (mut open, key) = loop {
             let unwritable = match Lock::try_take(directory.path(), Holder::Command) {
                 Ok(Some(lock)) => break Open::own_service(directory, configuration, Some(lock))?,
@@ -232,8 +235,17 @@ impl Open {
                 {
                     return Err(busy(directory, &error));
                 }
-                // It starts or stops, or another command holds the directory.
-                (Err(_), None) => thread::sleep(PAUSE),
+                // It starts or stops, or another command holds the directory. One that listens
+                // and has no socket is of a version that knows none.
+                (Err(error), None) => {
+                    let server = RunningServer::find(directory);
+                    let listens = server.is_some_and(|server| !server.addresses.is_empty());
+                    if listens && error.kind() == ErrorKind::NotFound && !is_older {
+                        is_older = true;
+                        deadline = Instant::now() + STOP_TIME;
+                    }
+                    thread::sleep(PAUSE);
+                }
             }
         };
         limit(open.stream.get_ref())?;
