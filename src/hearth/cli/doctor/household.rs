@@ -26,6 +26,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     let option = &installation.option;
     let mut found = vec![list(&config, &actors.clone().unwrap_or_default())];
     found.extend(open_doors(settings, option));
+    found.extend(telling_that_asks(&config, option));
     if let Some(actors) = &actors {
         found.extend(users_of_programs(&config, actors, option));
         found.extend(nameless(installation, actors));
@@ -257,6 +258,45 @@ fn open_doors(settings: &Settings, option: &str) -> Vec<Diagnosis> {
         .collect()
 }
 
+/// Offers the lines by which a reminder to oneself and a list ask nobody, where an older
+/// configuration has them ask.
+fn telling_that_asks(config: &Config, option: &str) -> Option<Diagnosis> {
+    let lines: Vec<String> = [("schedule", "allow_own"), ("lists", "allow")]
+        .into_iter()
+        .flat_map(|(tool, allowed)| {
+            let places = where_asked(config, tool).into_iter();
+            places.map(move |place| {
+                format!("hearth config set{option} {place}tool_permissions.{tool} {allowed}")
+            })
+        })
+        .collect();
+    (!lines.is_empty()).then(|| {
+        Diagnosis::ok(format!(
+            "reminders and lists ask for permission, also what only tells whoever asks something \
+             or adds to a list. To have that come unasked:\n{}",
+            lines.join("\n")
+        ))
+    })
+}
+
+/// The places of the settings, each with its dot, where this tool asks for no other reason than
+/// the mode, or everywhere.
+fn where_asked(config: &Config, tool: &str) -> Vec<String> {
+    let asks = |permission: Option<&Permission>| permission == Some(&Permission::Ask);
+    let is_general = config.permission_mode == Permission::Ask
+        && (config.tool_permissions.get(tool)).is_none_or(|one| asks(Some(one)));
+    let people = config.people.iter().filter(|(_, person)| {
+        let tools = person.tools.as_ref();
+        asks(person.permission_mode.as_ref())
+            && !person.tool_permissions.contains_key(tool)
+            && tools.is_none_or(|tools| tools.iter().any(|one| one == tool))
+    });
+    let places = is_general.then(String::new).into_iter();
+    places
+        .chain(people.map(|(name, _)| format!("people.{name}.")))
+        .collect()
+}
+
 /// Names in `people` and in audiences that no user has.
 fn unknown_names(config: &Config, actors: &Actors, option: &str) -> Vec<Diagnosis> {
     let unknown = settings::unknown_names(config, &actors.users).into_iter();
@@ -294,6 +334,25 @@ mod tests {
         format!(
             r#""channels":{{"webhook":{{"accounts":{{"ci":{{"incoming_path":"/ci","outgoing_url":"http://192.168.1.5/"{more}}}}}}}}}"#
         )
+    }
+
+    #[test]
+    fn what_only_tells_is_offered_to_come_unasked() {
+        let kim = r#""people":{"kim":{"permission_mode":"ask","tools":["lists"]}}"#;
+        let table = r#"
+            {"permission_mode":"allow"} | -
+            {"permission_mode":"ask"} | tool_permissions.schedule allow_own; tool_permissions.lists allow
+            {"permission_mode":"ask","tool_permissions":{"schedule":"allow_own"}} | tool_permissions.lists allow
+            {"permission_mode":"ask","tool_permissions":{"schedule":"deny","lists":"allow"}} | -
+            {"permission_mode":"allow",KIM} | people.kim.tool_permissions.lists allow
+        "#;
+        for [text, offered] in rows(&table.replace("KIM", kim)) {
+            let found = telling_that_asks(&config(text), " -D d");
+            let said = found.map_or("x\n-".to_owned(), |one| one.text);
+            let lines: Vec<&str> = said.lines().skip(1).collect();
+            let lines = lines.join("; ").replace("hearth config set -D d ", "");
+            assert_eq!(lines, offered, "{text}");
+        }
     }
 
     #[test]
