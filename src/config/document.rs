@@ -27,6 +27,7 @@ use super::webhook_accounts::{WebhookAccount, is_at_or_below, warn_of_narrowing}
 type Permissions = BTreeMap<String, Permission>;
 
 /// A file that was read.
+#[derive(Clone)]
 pub(super) struct Document {
     /// The current configuration.
     pub config: Arc<Config>,

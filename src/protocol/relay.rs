@@ -155,32 +155,7 @@ const BINARY: u8 = 3;
 const CLOSE: u8 = 4;
 const SIGNED_IN: u8 = 5;
 
-/// Why a message is not a frame. The link cannot go on after one: its two ends
-/// would no longer agree on who is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameError {
-    /// Shorter than its header or its close code.
-    Short,
-    /// A kind that this version does not know.
-    UnknownKind(u8),
-    /// A text or a reason that is not UTF-8.
-    NotText,
-    /// An [`FrameKind::Open`] that cannot be read.
-    BadClient,
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FrameError::Short => f.write_str("a frame is too short"),
-            FrameError::UnknownKind(kind) => write!(f, "no frame has the kind {kind}"),
-            FrameError::NotText => f.write_str("a frame's text is not UTF-8"),
-            FrameError::BadClient => f.write_str("a frame does not say who its client is"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
+const SHORT: &str = "a frame is too short";
 
 impl<'a> Frame<'a> {
     /// A frame of `client`.
@@ -224,28 +199,28 @@ impl<'a> Frame<'a> {
     /// Reads a frame.
     ///
     /// # Errors
-    /// Why the message is not a frame.
-    pub fn decode(bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
-        let (header, payload) = bytes
-            .split_first_chunk::<HEADER_BYTES>()
-            .ok_or(FrameError::Short)?;
+    /// Why the message is not a frame. The link cannot go on after one: its two ends would no
+    /// longer agree on who is connected.
+    pub fn decode(bytes: &'a [u8]) -> Result<Frame<'a>, &'static str> {
+        let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(SHORT)?;
         let [kind, client @ ..] = *header;
-        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| FrameError::NotText);
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| "a frame's text is not UTF-8");
         let kind = match kind {
             OPEN => {
-                FrameKind::Open(serde_json::from_slice(payload).map_err(|_| FrameError::BadClient)?)
+                let client = serde_json::from_slice(payload);
+                FrameKind::Open(client.map_err(|_| "a frame does not say who its client is")?)
             }
             TEXT => FrameKind::Text(text(payload)?),
             BINARY => FrameKind::Binary(payload),
             CLOSE => {
-                let (code, reason) = payload.split_first_chunk().ok_or(FrameError::Short)?;
+                let (code, reason) = payload.split_first_chunk().ok_or(SHORT)?;
                 FrameKind::Close {
                     code: u16::from_be_bytes(*code),
                     reason: text(reason)?,
                 }
             }
             SIGNED_IN => FrameKind::SignedIn,
-            unknown => return Err(FrameError::UnknownKind(unknown)),
+            _ => return Err("no frame has this kind"),
         };
         Ok(Frame::new(ClientNumber(u32::from_be_bytes(client)), kind))
     }
@@ -284,13 +259,16 @@ mod tests {
     #[test]
     fn malformed_frames_are_errors() {
         for (bytes, error) in [
-            (&b""[..], FrameError::Short),
-            (b"\x02\0\0\0", FrameError::Short),
-            (b"\x04\0\0\0\x01\x03", FrameError::Short),
-            (b"\x09\0\0\0\x01", FrameError::UnknownKind(9)),
-            (b"\x02\0\0\0\x01\xff", FrameError::NotText),
-            (b"\x04\0\0\0\x01\x03\xf5\xff", FrameError::NotText),
-            (b"\x01\0\0\0\x01{}", FrameError::BadClient),
+            (&b""[..], SHORT),
+            (b"\x02\0\0\0", SHORT),
+            (b"\x04\0\0\0\x01\x03", SHORT),
+            (b"\x09\0\0\0\x01", "no frame has this kind"),
+            (b"\x02\0\0\0\x01\xff", "a frame's text is not UTF-8"),
+            (b"\x04\0\0\0\x01\x03\xf5\xff", "a frame's text is not UTF-8"),
+            (
+                b"\x01\0\0\0\x01{}",
+                "a frame does not say who its client is",
+            ),
         ] {
             assert_eq!(Frame::decode(bytes), Err(error), "{bytes:x?}");
         }

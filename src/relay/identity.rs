@@ -3,7 +3,6 @@
 //! It is created once and never replaced: another key would be another machine,
 //! whose address no client knows.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -28,36 +27,6 @@ pub struct Identity {
     pub machine_id: MachineId,
 }
 
-/// Why there is no identity: a sentence that names the file and says what to do.
-#[derive(Debug)]
-pub struct IdentityError(String);
-
-impl IdentityError {
-    fn file(path: &Path, error: &io::Error) -> IdentityError {
-        IdentityError(format!(
-            "the machine's key {} cannot be read or created: {error}",
-            path.display()
-        ))
-    }
-
-    fn broken(path: &Path) -> IdentityError {
-        IdentityError(format!(
-            "{} does not contain the machine's key: restore it from a backup. Without one, move the \
-             file away; this machine then gets a new machine_id, and its clients need the new \
-             address",
-            path.display()
-        ))
-    }
-}
-
-impl fmt::Display for IdentityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for IdentityError {}
-
 impl Identity {
     fn of(key: PrivateKey) -> Identity {
         Identity {
@@ -69,18 +38,18 @@ impl Identity {
     /// The identity in a data directory, if there is one.
     ///
     /// # Errors
-    /// The file cannot be read, or contains no key.
-    pub fn load(data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
+    /// The file cannot be read, or contains no key: a sentence that names it and says what to do.
+    pub fn load(data_dir: &Path) -> Result<Option<Identity>, String> {
         let path = data_dir.join(IDENTITY_FILE);
         let text = match key_file::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(IdentityError::file(&path, &error)),
+            Err(error) => return Err(unusable(&path, &error)),
         };
         let bytes = STANDARD.decode(text).ok();
         match bytes.and_then(|bytes| bytes.try_into().ok()) {
             Some(bytes) => Ok(Some(Identity::of(PrivateKey::from_bytes(bytes)))),
-            None => Err(IdentityError::broken(&path)),
+            None => Err(broken(&path)),
         }
     }
 
@@ -88,7 +57,7 @@ impl Identity {
     ///
     /// # Errors
     /// As [`Identity::load`], or the file cannot be created.
-    pub fn load_or_make(data_dir: &Path) -> Result<Identity, IdentityError> {
+    pub fn load_or_make(data_dir: &Path) -> Result<Identity, String> {
         if let Some(identity) = Identity::load(data_dir)? {
             return Ok(identity);
         }
@@ -96,11 +65,25 @@ impl Identity {
         match key_file::make(data_dir, IDENTITY_FILE, &STANDARD.encode(key.expose())) {
             Ok(()) => Ok(Identity::of(key)),
             // Another process was faster; its key counts.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Identity::load(data_dir)?
-                .ok_or_else(|| IdentityError::broken(&data_dir.join(IDENTITY_FILE))),
-            Err(error) => Err(IdentityError::file(&data_dir.join(IDENTITY_FILE), &error)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Identity::load(data_dir)?.ok_or_else(|| broken(&data_dir.join(IDENTITY_FILE)))
+            }
+            Err(error) => Err(unusable(&data_dir.join(IDENTITY_FILE), &error)),
         }
     }
+}
+
+fn unusable(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    format!("the machine's key {path} cannot be read or created: {error}")
+}
+
+fn broken(path: &Path) -> String {
+    format!(
+        "{} does not contain the machine's key: restore it from a backup. Without one, move the \
+         file away; this machine then gets a new machine_id, and its clients need the new address",
+        path.display()
+    )
 }
 
 /// A warning about the file's permissions, if they are too wide.

@@ -108,7 +108,7 @@ pub fn spend_a_day(page: &mut Page) {
 #[ignore = "needs Chromium: make test-browser"]
 fn what_the_relay_itself_says_is_told_as_its_own_word() {
     // Enough to sign in, and soon too little.
-    let relay = start(0, |options| options.messages_per_second = 8);
+    let relay = start(0, |options| options.rules.messages_per_second = 8);
     let home = linked(json!({}), &relay);
     let machine = machine_id(&home);
     let browser = Chromium::start();

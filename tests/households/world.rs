@@ -91,8 +91,8 @@ impl World {
         };
         #[cfg(feature = "relay")]
         let relay = relay_peers::relay(|options| {
-            options.connections_per_address = 1_000;
-            options.messages_per_second = 100_000;
+            options.rules.limits.connections_per_address = 1_000;
+            options.rules.messages_per_second = 100_000;
         });
         #[allow(unused_mut)]
         let mut channels = json!([

@@ -23,23 +23,6 @@ use base::language::Said;
 use base::sync;
 use base::url::{MASK, Url};
 
-/// The file before a change.
-struct Standing {
-    members: Value,
-    problems: Problems,
-    is_whole: bool,
-}
-
-impl Standing {
-    fn of(document: &Document) -> Standing {
-        Standing {
-            members: document.members.clone(),
-            problems: document.problems.clone(),
-            is_whole: document.is_whole,
-        }
-    }
-}
-
 /// What came of a change by the owner.
 #[derive(Debug)]
 pub struct Edit<T> {
@@ -153,7 +136,7 @@ impl Settings {
     /// file; `server_error` when it cannot be read or written.
     pub fn set(&self, key: &str, value: Value) -> Result<Edit<Option<String>>> {
         let path: KeyPath = key.parse()?;
-        self.mend(|members| {
+        let put = |members: &mut Value| {
             let path = path.settle(members);
             // A key that does not exist is a typing mistake.
             if value.is_null() && path.find(members).is_none() {
@@ -165,7 +148,8 @@ impl Settings {
                 keep_accounts(key, &before, members)?;
             }
             Ok(remove_foreign_key(&path, &before, members))
-        })
+        };
+        self.edit_unless(Vec::new(), put, true, true)
     }
 
     /// Replaces the whole text, for the owner, under the same condition. `was` is the text
@@ -182,9 +166,8 @@ impl Settings {
                 "somebody else has changed the file meanwhile",
             ));
         }
-        let standing = self.read(was);
-        let standing = standing.unwrap_or_else(Document::unreadable);
-        let document = self.judge(text, &Standing::of(&standing), Vec::new())?;
+        let standing = self.read(was).unwrap_or_else(Document::unreadable);
+        let document = self.judge(text, &standing, Vec::new())?;
         replace(&target, text, 0o600).map_err(|error| unsaved(&target, &error))?;
         Ok(self.adopt(document, ()))
     }
@@ -207,12 +190,8 @@ impl Settings {
         Ok((edit.made, edit.after))
     }
 
-    /// The same, for the owner, who mends a file that has problems step by step.
-    fn mend<T>(&self, change: impl FnOnce(&mut Value) -> Result<T>) -> Result<Edit<T>> {
-        self.edit_unless(Vec::new(), change, true, true)
-    }
-
-    /// The same. What is `refused` is already known to be wrong, and nothing is written.
+    /// The same. What is `refused` is already known to be wrong, and nothing is written. The
+    /// owner `mends` a file that has problems step by step.
     fn edit_unless<T>(
         &self,
         refused: Vec<Said>,
@@ -225,7 +204,7 @@ impl Settings {
         let lock = file::lock(&target).map_err(|error| unsaved(&target, &error))?;
         let standing = match &lock {
             Some(open) => self.read_again(open, mends)?,
-            None => self.with(Standing::of),
+            None => self.with(Document::clone),
         };
         let mut members = standing.members.clone();
         let mut wrong = refused;
@@ -252,7 +231,7 @@ impl Settings {
     }
 
     /// A text that may be saved: nothing is wrong with it that was not before.
-    fn judge(&self, text: &str, standing: &Standing, mut wrong: Vec<Said>) -> Result<Document> {
+    fn judge(&self, text: &str, standing: &Document, mut wrong: Vec<Said>) -> Result<Document> {
         if text.len() as u64 > file::MOST_BYTES {
             let bytes = text.len();
             let most = file::MOST_BYTES;
@@ -303,20 +282,20 @@ impl Settings {
     }
 
     /// The file as it is now: a change must not be blamed for mistakes in edits by hand.
-    fn read_again(&self, open: &File, mends: bool) -> Result<Standing> {
+    fn read_again(&self, open: &File, mends: bool) -> Result<Document> {
         let read = file::decode(&self.path, open).and_then(|text| {
             // The current configuration was checked before.
             match serde_json::from_str::<Value>(&text) {
                 Ok(members) if self.with(|one| one.members == members) => {
-                    Ok(self.with(Standing::of))
+                    Ok(self.with(Document::clone))
                 }
-                _ => self.read(&text).map(|document| Standing::of(&document)),
+                _ => self.read(&text),
             }
         });
         match read {
             Ok(standing) if mends || standing.problems.is_empty() => Ok(standing),
             Err(problems) if mends => Err(unread(&problems)),
-            Ok(Standing { problems, .. }) | Err(problems) => Err(Error::server(
+            Ok(Document { problems, .. }) | Err(problems) => Err(Error::server(
                 "the configuration file on the server is not valid, so nothing was changed",
                 problems,
             )),

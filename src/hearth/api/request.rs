@@ -150,7 +150,6 @@ impl ReplyRequest {
             .map_or_else(|| new_waker(head), |one| Ok(Arc::clone(one)))?;
         let named = format!("{}\0{}\0", head.path, chat.as_deref().unwrap_or_default());
         let fingerprint = sha256(&[named.as_bytes(), body.as_slice()].concat());
-        let results = |returned, rounds| Results { returned, rounds };
         let has_results = !transcript.results.is_empty();
         let earlier = if has_results {
             transcript.beside
@@ -162,10 +161,11 @@ impl ReplyRequest {
             chat,
             message: transcript.message,
             steps: transcript.steps,
-            results: has_results.then(|| results(transcript.results, transcript.rounds)),
-            left: transcript
-                .left
-                .map(|left| (left.message, results(left.results, left.rounds))),
+            results: has_results.then_some(Results {
+                returned: transcript.results,
+                rounds: transcript.rounds,
+            }),
+            left: transcript.left,
             files: transcript.files,
             instructions: transcript.instructions,
             idempotency: idempotency.map(str::to_owned),

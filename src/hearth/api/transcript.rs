@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::client_message::{ClientCall, ClientMessage, Part, Role, joined};
-use crate::service::programs::ClientResult;
+use crate::service::programs::{ClientResult, Results};
 use base::error::{Error, Result};
 use protocol::attachment;
 use protocol::command::check_message;
@@ -31,16 +31,9 @@ pub struct Transcript {
     pub rounds: usize,
     /// What was said beside these calls.
     pub beside: String,
-    /// The message before, where only results of its calls follow it.
-    pub left: Option<LeftCalls>,
-}
-
-/// Results of calls that the client has ended with, and the message that led to them.
-#[derive(Debug, PartialEq)]
-pub struct LeftCalls {
-    pub message: String,
-    pub results: Vec<ClientResult>,
-    pub rounds: usize,
+    /// The message before, where only results of its calls follow it: its client has ended with
+    /// them.
+    pub left: Option<(String, Results)>,
 }
 
 /// Reads a client's messages. A reply to nothing (a greeting) is left out.
@@ -71,11 +64,8 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                     let message = std::mem::take(&mut pending);
                     if !message.is_empty() {
                         parts.clear();
-                        left = Some(LeftCalls {
-                            message: message.clone(),
-                            results: std::mem::take(&mut results),
-                            rounds,
-                        });
+                        let returned = std::mem::take(&mut results);
+                        left = Some((message.clone(), Results { returned, rounds }));
                         history.push(Exchange {
                             message,
                             steps: std::mem::take(&mut steps),

@@ -11,6 +11,7 @@ use base::nearest::nearest;
 use base::url::Url;
 use config::{CustomHttp, CustomRun, CustomTool, Template, variable};
 use net::tls::Trust;
+use protocol::record::Choice;
 
 const ENTRIES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/entries.json.gz"));
 
@@ -46,15 +47,6 @@ pub struct Field<'e> {
     pub is_optional: bool,
     /// How the answer is looked up.
     find: Option<&'e Value>,
-}
-
-/// What an answer may mean.
-#[derive(Debug)]
-pub struct Choice {
-    /// For a person.
-    pub label: String,
-    /// The answers that stand for it.
-    pub values: Answers,
 }
 
 impl Entry {
@@ -234,7 +226,10 @@ impl Entry {
             let label = label.fill(item, LABEL_BYTES);
             let mut values: Answers = values.collect::<Option<_>>()?;
             values.insert(field.name.to_owned(), label.as_str().into());
-            Some(Choice { label, values })
+            Some(Choice {
+                label,
+                answers: values,
+            })
         };
         let found: Vec<Choice> = items.into_iter().flatten().filter_map(choice).collect();
         if found.is_empty() {

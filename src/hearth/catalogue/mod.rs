@@ -16,13 +16,14 @@ mod entry;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use agent::mcp::Mcp;
 use agent::tools::try_once;
 use base::error::{Error, Result};
 use config::{Config, server_of};
-pub use entry::{Answers, Choice, Entry, Field};
+pub use entry::{Answers, Entry, Field};
 use net::cancel::Cancel;
 use net::tls::Trust;
 
@@ -46,7 +47,7 @@ pub struct Addition {
 }
 
 /// What was removed.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Removed {
     /// Names of tools.
     pub tools: Vec<String>,

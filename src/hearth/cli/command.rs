@@ -164,18 +164,9 @@ pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Cli
             && option.starts_with("--")
             && *option != "--help"
         {
-            let meant = words[index + 2..].iter();
-            let members = || command.members.iter().map(Command::name);
-            let meant = meant
-                .copied()
-                .find(|word| members().any(|name| name == *word));
-            let member = meant.or_else(|| members().next()).unwrap_or_default();
             let option = option.split('=').next().unwrap_or(option);
             return Err(CliError::Usage {
-                message: format!(
-                    "put options such as {option} after the last word of the command, such as \
-                     `{path} {member} {option} ...`"
-                ),
+                message: format!("put options such as {option} after the last word of the command"),
                 command: path,
             });
         }

@@ -49,21 +49,10 @@ pub fn of_new_user(
 ///
 /// The password cannot be read, breaks the rules, or was typed differently.
 pub fn new_password(context: &mut CliContext, user: &str) -> Result<Secret, CliError> {
-    let ask = context.input_is_terminal;
-    if ask {
-        let hint = format!("at least {LEAST_CHARACTERS} characters");
-        context.note(format_args!(
-            "Enter a password for {user}, {hint}. It is not displayed."
-        ))?;
-    }
-    let password = read_secret(context, "Password: ")?;
-    check(&password)?;
-    if ask && read_secret(context, "Repeat: ")? != password {
-        return Err(CliError::failed(
-            "the passwords do not match; nothing was changed",
-        ));
-    }
-    Ok(password)
+    let hint = format!(
+        "Enter a password for {user}, at least {LEAST_CHARACTERS} characters. It is not displayed."
+    );
+    new_secret(context, "password", &hint, check)
 }
 
 /// A new passphrase for a file: in a terminal typed twice, else a line of standard input.
@@ -72,25 +61,37 @@ pub fn new_password(context: &mut CliContext, user: &str) -> Result<Secret, CliE
 ///
 /// It cannot be read, is too short, or was typed differently.
 pub fn new_passphrase(context: &mut CliContext) -> Result<Secret, CliError> {
+    let hint = "Enter a passphrase: whoever has the file can try as many as they like, so take \
+                five\nwords or more. It is not displayed. Without it nobody can read the file.";
+    new_secret(context, "passphrase", hint, |passphrase| {
+        match passphrase.expose().chars().count() < PASSPHRASE_CHARACTERS {
+            true => Err(CliError::failed(format!(
+                "a passphrase has at least {PASSPHRASE_CHARACTERS} characters; nothing was changed"
+            ))),
+            false => Ok(()),
+        }
+    })
+}
+
+fn new_secret(
+    context: &mut CliContext,
+    what: &str,
+    hint: &str,
+    check: impl FnOnce(&Secret) -> Result<(), CliError>,
+) -> Result<Secret, CliError> {
     let ask = context.input_is_terminal;
     if ask {
-        context.note(
-            "Enter a passphrase: whoever has the file can try as many as they like, so take five\n\
-             words or more. It is not displayed. Without it nobody can read the file.",
-        )?;
+        context.note(hint)?;
     }
-    let passphrase = read_secret(context, "Passphrase: ")?;
-    if passphrase.expose().chars().count() < PASSPHRASE_CHARACTERS {
+    let prompt = format!("{}{}: ", what[..1].to_uppercase(), &what[1..]);
+    let secret = read_secret(context, &prompt)?;
+    check(&secret)?;
+    if ask && read_secret(context, "Repeat: ")? != secret {
         return Err(CliError::failed(format!(
-            "a passphrase has at least {PASSPHRASE_CHARACTERS} characters; nothing was changed"
+            "the {what}s do not match; nothing was changed"
         )));
     }
-    if ask && read_secret(context, "Repeat: ")? != passphrase {
-        return Err(CliError::failed(
-            "the passphrases do not match; nothing was changed",
-        ));
-    }
-    Ok(passphrase)
+    Ok(secret)
 }
 
 /// Checks a password's length.

@@ -105,8 +105,8 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         sevre                                        | unknown command `hearth sevre`; did you mean `hearth serve`? (see `hearth --help`)
         teapot                                       | unknown command `hearth teapot`; there are serve, init, chat,
         user ad                                      | unknown command `hearth user ad`; did you mean `hearth user add`? (see `hearth user --help`)
-        user --data-dir /x list                      | put options such as --data-dir after the last word of the command, such as `hearth user list --data-dir ...`
-        tool --data-dir=/x                           | such as `hearth tool list --data-dir ...`
+        user --data-dir /x list                      | put options such as --data-dir after the last word of the command (see `hearth user --help`)
+        tool --data-dir=/x                           | put options such as --data-dir after the last word
         help teapot                                  | unknown command or topic `teapot`; the topics are browser, models,
         help sevre                                   | did you mean `hearth serve`?
         serve now                                    | unexpected argument "now" (see `hearth serve --help`)

@@ -1,7 +1,5 @@
 //! GET /health: whether the server works. Monitors ask often.
 
-use std::fmt::Write;
-
 use super::extension::Context;
 use base::error::Result;
 use net::http::{Answer, Response};
@@ -23,12 +21,7 @@ fn report(writable: bool, uptime_seconds: u64) -> Response {
     } else {
         (503, "error")
     };
-    // Room for the longest number, so that the text is allocated once.
-    let mut text = String::with_capacity(64);
-    let _ = write!(
-        text,
-        r#"{{"status":"{word}","uptime_seconds":{uptime_seconds}}}"#
-    );
+    let text = format!(r#"{{"status":"{word}","uptime_seconds":{uptime_seconds}}}"#);
     let mut response = Response::json(http_status, text);
     if !writable {
         response.add("Retry-After", "10");

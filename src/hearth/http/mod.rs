@@ -45,6 +45,7 @@ use extension::Context;
 pub use extension::{OwnMachine, Pages, Relay, RouterExtensions};
 pub use route::Serves;
 use route::{Guard, Handler as RouteHandler, Route};
+use upgrade::Target;
 
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
@@ -208,11 +209,12 @@ impl Handler for Router {
             return Err(refused(error));
         }
         let own = self.service.relays.machine_id();
+        let target = Target::by(head.query.as_deref(), own);
         // Any page may use a relay whose token it holds.
-        if self.extensions.relay.is_none() || !upgrade::is_for_relay(head, own) {
+        if self.extensions.relay.is_none() || target == Target::Us {
             check_origin(head, &config).map_err(refused)?;
         }
-        let handler = upgrade::lead(head, own, self.extensions.relay.as_deref())?;
+        let handler = upgrade::lead(head, target, self.extensions.relay.as_deref())?;
         let own_machine = self.extensions.own_machine.as_ref();
         Ok(handler.or_else(|| {
             own_machine

@@ -2,9 +2,8 @@
 
 use super::extension::Context;
 use base::error::{Error, Result};
-use config::Config;
 use net::http::checks::{self, bearer, own_address};
-use net::http::{Answer, Head, Response};
+use net::http::{Answer, Response};
 use protocol::registration::{Registration, registered};
 use store::UserRole;
 
@@ -28,17 +27,11 @@ pub fn register(context: &Context<'_>) -> Result<Answer> {
     }
     let machine = Registration::parse(checks::object(&request.body)?)?;
     // Before anything is stored: a request that cannot be answered changes nothing.
-    let relay_address = relay_address(context.config, &request.head)?;
+    let relay_address = match context.config.relays().next() {
+        Some(relay) => relay.url.clone(),
+        None => own_address(&request.head)?,
+    };
     let machine_id = service.register_machine(&identity, &machine.name, &machine.public_key)?;
     let registered = registered(&machine_id, &relay_address);
     Ok(Answer::Now(Response::json(200, registered)))
-}
-
-/// Where clients reach the machine: the first relay's address, else our own
-/// /ws as the caller reached us.
-fn relay_address(config: &Config, head: &Head) -> Result<String> {
-    match config.relays().next() {
-        Some(relay) => Ok(relay.url.clone()),
-        None => own_address(head),
-    }
 }

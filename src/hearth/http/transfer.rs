@@ -7,13 +7,13 @@ use super::disposition;
 use super::extension::Context;
 use crate::api::access::holder;
 use crate::service::Service;
-use crate::service::transfer::{WantedExport, format_of};
+use crate::service::transfer::format_of;
 use crate::transfer::ExportFormat;
 use base::error::{Error, Result};
-use base::ids::ConversationId;
 use config::Config;
 use net::http::checks::{bearer, percent_decoded, query};
 use net::http::{Admitted, Answer, BodyError, Head, RequestBody, Response};
+use protocol::command::Export;
 use protocol::envelope;
 
 /// What is read of a body at a time.
@@ -35,20 +35,20 @@ pub fn export(context: &Context<'_>) -> Result<Answer> {
             .find(|(name, _)| *name == wanted)
             .map(|(_, value)| value)
     };
-    let conversation: Option<ConversationId> = field("conversation").map(str::parse).transpose()?;
     let format = format_of(field("format"))?;
     let flag = |name: &str| match field(name) {
         None | Some("0") => Ok(false),
         Some("1") => Ok(true),
         Some(_) => Err(Error::invalid_request(format!("\"{name}\" must be 1 or 0"))),
     };
-    let wanted = WantedExport {
-        conversation,
-        with_shared: flag("shared")?,
+    let wanted = Export {
+        part: 0,
+        conversation_id: field("conversation").map(str::parse).transpose()?,
+        format: field("format").map(str::to_owned),
+        shared: flag("shared")?,
         all: flag("all")?,
-        format,
     };
-    let mut exporter = context.service.export(&identity, wanted)?;
+    let mut exporter = context.service.export(&identity, &wanted)?;
     // What is wrong from the start is an error, and no file.
     let mut first = exporter.next_piece()?;
     let (media_type, ending) = match format {

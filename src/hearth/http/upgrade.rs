@@ -19,10 +19,10 @@ use net::http::{Head, Response};
 /// server for a relay (`role=machine`); what the relay refuses.
 pub fn lead(
     head: &Head,
-    own: Option<&MachineId>,
+    target: Target,
     relay: Option<&dyn Relay>,
 ) -> Result<Option<HandlerFactory>, Response> {
-    match (Target::by(head.query.as_deref(), own), relay) {
+    match (target, relay) {
         (Target::Us, _) => Ok(None),
         (_, Some(relay)) => relay.open(head).map(Some),
         (Target::RelayByMachine, None) => Err(Response::error(&Error::not_found(
@@ -34,12 +34,6 @@ pub fn lead(
     }
 }
 
-/// Whether a WebSocket is for the relay, as a machine's link or for another
-/// machine's client, and not for this server.
-pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
-    Target::by(head.query.as_deref(), own) != Target::Us
-}
-
 /// Whether the address names a machine.
 pub fn names_machine(head: &Head) -> bool {
     checks::query(head.query.as_deref()).any(|(name, _)| name == "machine_id")
@@ -47,14 +41,18 @@ pub fn names_machine(head: &Head) -> bool {
 
 /// The target of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+pub enum Target {
+    /// This server.
     Us,
+    /// Another machine.
     Other,
+    /// This server as the relay of the machine that asks.
     RelayByMachine,
 }
 
 impl Target {
-    fn by(query: Option<&str>, own: Option<&MachineId>) -> Target {
+    /// The one that the query names.
+    pub fn by(query: Option<&str>, own: Option<&MachineId>) -> Target {
         let mut target = Target::Us;
         for (name, value) in checks::query(query) {
             match name {
@@ -99,10 +97,9 @@ mod tests {
             let found = Target::by(query, Some(&own));
             assert_eq!(format!("{found:?}"), target, "{query:?}");
         }
-        let mut head = head("GET", "/ws", &[]);
-        head.query = Some(format!("machine_id={own}"));
-        assert!(lead(&head, Some(&own), None).is_ok());
-        let refused = lead(&head, None, None).err().unwrap();
+        let head = head("GET", "/ws", &[]);
+        assert!(lead(&head, Target::Us, None).is_ok());
+        let refused = lead(&head, Target::Other, None).err().unwrap();
         assert_eq!(refused.status, 404);
     }
 }

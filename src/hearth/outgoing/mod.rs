@@ -21,7 +21,7 @@ use base::language::{Said, Words};
 use base::secret::random_fraction;
 use base::sync::lock;
 use base::url::Url;
-use config::{Config, Settings};
+use config::{Config, PushService, Settings};
 use protocol::record::{Attachment, NotificationResult};
 use store::{
     Attempt, Callback, Delivery, Destination, Durable, NotificationCause, Outgoing, PUSH, Store,
@@ -142,10 +142,9 @@ impl Sender {
         let now = self.clock.now();
         let user = self.store.user(person)?;
         let words = user.map_or(Words::ENGLISH, |user| user.words());
-        let send = |service| {
-            let push = Push::test(words);
-            let outcome = notification::post(&poster, settings, service, &push, limit, now);
-            let (is_sent, message) = match outcome {
+        let send = |service: PushService| {
+            let request = notification::request(settings, service, &Push::test(words))?;
+            let (is_sent, message) = match poster.post(&request, limit, now) {
                 Outcome::Answered { status, .. } => match status {
                     200..300 => (true, format!("sent (status {status})")),
                     401 | 403 => (false, format!("status {status}: the token is refused")),
@@ -154,13 +153,13 @@ impl Sender {
                 },
                 Outcome::Unanswered(reason) => (false, reason.in_words(words)),
             };
-            NotificationResult {
+            Some(NotificationResult {
                 service: service.as_str(),
                 is_sent,
                 message,
-            }
+            })
         };
-        Ok(services.map(send).collect())
+        Ok(services.filter_map(send).collect())
     }
 
     fn call_back(&self, id: DeliveryId) -> error::Result<(Option<Delivery>, Option<Reach>)> {
@@ -376,7 +375,7 @@ impl Sender {
         if let Some(key) = &*kept {
             return Ok(Arc::clone(key));
         }
-        let key = PushKey::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
+        let key = PushKey::load_or_make(&self.data_dir)?;
         Ok(Arc::clone(kept.insert(Arc::new(key))))
     }
 }

@@ -1,12 +1,9 @@
 //! The requests that tell phones what waits, through ntfy, Gotify or a browser's push
 //! service.
 
-use std::time::Duration;
-
 use super::encryption::encrypt;
-use super::post::{Poster, Request};
+use super::post::Request;
 use super::push_key::PushKey;
-use super::schedule::Outcome;
 use base::clock::Timestamp;
 use base::language::Words;
 use base::secret::Secret;
@@ -161,21 +158,6 @@ fn shortened(content: &str) -> String {
     }
 }
 
-/// Makes one attempt, which ends after `limit`.
-pub fn post(
-    poster: &Poster,
-    settings: &Notifications,
-    service: PushService,
-    push: &Push,
-    limit: Duration,
-    now: Timestamp,
-) -> Outcome {
-    match request(settings, service, push) {
-        Some(request) => poster.post(&request, limit, now),
-        None => Outcome::Unanswered(format!("{} is not set up", service.as_str()).into()),
-    }
-}
-
 fn json_request(url: String, body: &Value, token: Option<(&'static str, String)>) -> Request {
     Request {
         setting: "the url",
@@ -187,7 +169,7 @@ fn json_request(url: String, body: &Value, token: Option<(&'static str, String)>
 }
 
 /// The request to a service, if it is set up.
-fn request(settings: &Notifications, service: PushService, push: &Push) -> Option<Request> {
+pub fn request(settings: &Notifications, service: PushService, push: &Push) -> Option<Request> {
     let expose = |token: &Secret| token.expose().to_owned();
     Some(match service {
         // <https://docs.ntfy.sh/publish/#publish-as-json>

@@ -3,7 +3,6 @@
 //! It is created once and never replaced: browsers that named themselves to one key are
 //! not reached with another.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -30,41 +29,13 @@ pub struct PushKey {
     pub public_key: String,
 }
 
-/// Why there is no key: a sentence that names the file and says what to do.
-#[derive(Debug)]
-pub struct PushKeyError(String);
-
-impl PushKeyError {
-    fn file(path: &Path, error: &io::Error) -> PushKeyError {
-        PushKeyError(format!(
-            "the key {} cannot be read or created: {error}",
-            path.display()
-        ))
-    }
-
-    fn broken(path: &Path) -> PushKeyError {
-        PushKeyError(format!(
-            "{} does not contain the server's key: restore it from a backup. Without one, move \
-             the file away; browsers are then told nothing until their pages are opened again",
-            path.display()
-        ))
-    }
-}
-
-impl fmt::Display for PushKeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PushKeyError {}
-
 impl PushKey {
     /// The key in a data directory, created if there is none.
     ///
     /// # Errors
-    /// The file cannot be read or created, or contains no key.
-    pub fn load_or_make(data_dir: &Path) -> Result<PushKey, PushKeyError> {
+    /// The file cannot be read or created, or contains no key: a sentence that names it and says
+    /// what to do.
+    pub fn load_or_make(data_dir: &Path) -> Result<PushKey, String> {
         let path = data_dir.join(PUSH_KEY_FILE);
         let is = |error: &io::Error, kind| error.kind() == kind;
         let text = match key_file::read(&path) {
@@ -73,22 +44,22 @@ impl PushKey {
                     &ECDSA_P256_SHA256_FIXED_SIGNING,
                     &SystemRandom::new(),
                 )
-                .map_err(|_| PushKeyError::file(&path, &io::Error::other("no random bytes")))?;
+                .map_err(|_| unusable(&path, &io::Error::other("no random bytes")))?;
                 match key_file::make(data_dir, PUSH_KEY_FILE, &STANDARD.encode(key.as_ref())) {
                     // Another process was faster; its key counts.
                     Err(error) if is(&error, io::ErrorKind::AlreadyExists) => {}
-                    made => made.map_err(|error| PushKeyError::file(&path, &error))?,
+                    made => made.map_err(|error| unusable(&path, &error))?,
                 }
                 key_file::read(&path)
             }
             text => text,
         };
-        let text = text.map_err(|error| PushKeyError::file(&path, &error))?;
+        let text = text.map_err(|error| unusable(&path, &error))?;
         let pair = STANDARD.decode(text).ok().and_then(|key| {
             let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
             EcdsaKeyPair::from_pkcs8(algorithm, &key, &SystemRandom::new()).ok()
         });
-        let pair = pair.ok_or_else(|| PushKeyError::broken(&path))?;
+        let pair = pair.ok_or_else(|| broken(&path))?;
         Ok(PushKey {
             public_key: encode(pair.public_key().as_ref()),
             pair,
@@ -112,6 +83,21 @@ impl PushKey {
             self.public_key
         ))
     }
+}
+
+fn unusable(path: &Path, error: &io::Error) -> String {
+    format!(
+        "the key {} cannot be read or created: {error}",
+        path.display()
+    )
+}
+
+fn broken(path: &Path) -> String {
+    format!(
+        "{} does not contain the server's key: restore it from a backup. Without one, move the \
+         file away; browsers are then told nothing until their pages are opened again",
+        path.display()
+    )
 }
 
 #[cfg(test)]

@@ -194,11 +194,6 @@ impl Server {
         self.service.observe_settings(observer);
     }
 
-    /// The settings in force.
-    pub fn settings(&self) -> &Settings {
-        &self.service.settings
-    }
-
     /// The database.
     pub fn store(&self) -> &Store {
         &self.service.store

@@ -85,9 +85,7 @@ pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
              AUTH_TOKEN; `hearth relay --show-token` makes a good one",
         )
     })?;
-    let relay = server::Relay::new(
-        Token::new(token).map_err(StartError::new)?,
-        Rules::under(&config.limits),
-    );
+    let token = Token::new(token).map_err(StartError::new)?;
+    let relay = server::Relay::new(token, Rules::under(config.limits.clone()));
     Ok(Some(Arc::new(relay)))
 }

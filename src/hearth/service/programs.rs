@@ -42,7 +42,7 @@ pub struct ClientResult {
 }
 
 /// What a program sends instead of a new message: the results of its calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// Those of the model's last calls.
     pub returned: Vec<ClientResult>,

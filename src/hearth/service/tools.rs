@@ -71,16 +71,9 @@ impl Service {
         refuse_variables(&answers, by.role)?;
         self.settings.check_is_set("tls.ca_file")?;
         let config = self.settings.current();
-        let mut choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
-        let found: Vec<_> = choices
-            .iter()
-            .map(|one| record::Choice {
-                label: one.label.clone(),
-                answers: one.values.clone(),
-            })
-            .collect();
-        if !choices.is_empty() {
-            answers.extend(choices.swap_remove(0).values);
+        let choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
+        if let Some(first) = choices.first() {
+            answers.extend(first.answers.clone());
             refuse_variables(&answers, by.role)?;
         }
         let addition = entry.filled(new.alias.as_deref(), answers)?;
@@ -96,7 +89,7 @@ impl Service {
             };
             let works = tried.is_ok();
             let message = tried.unwrap_or_else(|problem| problem);
-            return Ok(json!({ "works": works, "message": message, "choices": found }));
+            return Ok(json!({ "works": works, "message": message, "choices": choices }));
         }
         log::info!("tool {}: added by {}", addition.alias, by.user);
         self.config_changed(&CHANGED.map(str::to_owned));
@@ -109,7 +102,7 @@ impl Service {
         Ok(json!({
             "name": addition.alias,
             "tool_permissions": addition.rights,
-            "choices": found,
+            "choices": choices,
             "has_servers": addition.has_servers(),
             "outside": addition.outside(),
             "accounts": accounts,
@@ -123,11 +116,7 @@ impl Service {
             .rewrite(true, |members| catalogue::remove(members, name))?;
         log::info!("tool {name}: removed by {by}");
         self.config_changed(&CHANGED.map(str::to_owned));
-        Ok(json!({
-            "tools": removed.tools,
-            "servers": removed.servers,
-            "holders": removed.holders,
-        }))
+        Ok(json!(removed))
     }
 
     /// The tools of the household's own, and the MCP servers.

@@ -14,7 +14,7 @@ use crate::transfer::{
     self, ExportFormat, ExportRequest, ExportScope, Exporter, ImportReport, ImportRequest,
 };
 use base::error::{Error, Result};
-use base::ids::{ConversationId, UserId};
+use base::ids::UserId;
 use base::language::Said;
 use base::people::folded;
 use base::sync::lock;
@@ -25,19 +25,6 @@ use store::{Identity, User, UserRole, Viewer};
 const MOST_IMPORTS: usize = 2;
 /// Most exports over connections at a time. Each holds a page of messages.
 const MOST_EXPORTS: usize = 16;
-
-/// What somebody wants to export.
-#[derive(Clone, Copy, Debug)]
-pub struct WantedExport {
-    /// This conversation alone.
-    pub conversation: Option<ConversationId>,
-    /// Also what others share with them.
-    pub with_shared: bool,
-    /// Everything, which is for the machine's owner alone.
-    pub all: bool,
-    /// How it is written.
-    pub format: ExportFormat,
-}
 
 /// Ends an import.
 struct RunningImport<'a>(&'a Service, UserId);
@@ -54,7 +41,7 @@ impl Service {
     ///
     /// # Errors
     /// `unauthorized` for everything, for anybody else.
-    pub fn export(&self, identity: &Identity, wanted: WantedExport) -> Result<Exporter> {
+    pub fn export(&self, identity: &Identity, wanted: &Export) -> Result<Exporter> {
         if wanted.all && !is_owner(identity) {
             return Err(Error::unauthorized(
                 "everything is exported for the owner of the machine alone, by `hearth export \
@@ -62,7 +49,7 @@ impl Service {
             ));
         }
         let user = identity.user_id;
-        let scope = match wanted.conversation {
+        let scope = match wanted.conversation_id {
             Some(id) => ExportScope::Conversation(id),
             None if wanted.all => ExportScope::All,
             None if is_owner(identity) => {
@@ -71,7 +58,7 @@ impl Service {
                      person as \"as_user\"",
                 ));
             }
-            None if wanted.with_shared => ExportScope::Shared(user),
+            None if wanted.shared => ExportScope::Shared(user),
             None => ExportScope::Own(user),
         };
         let request = ExportRequest {
@@ -79,7 +66,7 @@ impl Service {
             scope,
             has_memories: identity.role >= UserRole::User,
             has_calendars: identity.role >= UserRole::User && may_see_calendars(identity),
-            format: wanted.format,
+            format: format_of(wanted.format.as_deref())?,
         };
         Ok(Exporter::new(self.store.clone(), request))
     }
@@ -87,16 +74,7 @@ impl Service {
     /// `export`: the next part of an export, over a connection.
     pub(super) fn export_part(&self, caller: &Caller<'_>, wanted: &Export) -> Result<Value> {
         let begun = if wanted.part == 0 {
-            let exporter = self.export(
-                caller.identity,
-                WantedExport {
-                    conversation: wanted.conversation_id,
-                    with_shared: wanted.shared,
-                    all: wanted.all,
-                    format: format_of(wanted.format.as_deref())?,
-                },
-            )?;
-            Some((0, exporter))
+            Some((0, self.export(caller.identity, wanted)?))
         } else {
             lock(&self.exports).remove(&caller.connection)
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::guard::{self, Proof};
 use super::{format, message, preference};
@@ -33,14 +34,6 @@ struct Receipt<'a> {
     /// `cancelled` when somebody stopped the turn meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
-}
-
-/// The answer to an event that the account's `when` leaves out.
-#[derive(Serialize)]
-struct Ignored<'a> {
-    ignored: bool,
-    /// The first pointer that does not fit.
-    pointer: &'a str,
 }
 
 impl Incoming {
@@ -93,10 +86,7 @@ impl Incoming {
                 "webhook account {:?}: ignored an event, {pointer}",
                 account.name
             );
-            let ignored = Ignored {
-                ignored: true,
-                pointer,
-            };
+            let ignored = json!({ "ignored": true, "pointer": pointer });
             let text = envelope::success(None, ignored);
             return Ok(Answer::Now(Response::json(200, text)));
         }
@@ -162,8 +152,6 @@ impl Incoming {
     }
 }
 
-/// The account whose `incoming_path` this is. To the caller, a disabled account
-/// does not exist.
 /// The status for a caller whose turn failed. What a model's server said is not said of the
 /// caller's request, and is no invitation to send it again.
 fn status_of(error: &Error) -> u16 {
@@ -174,6 +162,8 @@ fn status_of(error: &Error) -> u16 {
     }
 }
 
+/// The account whose `incoming_path` this is. To the caller, a disabled account
+/// does not exist.
 fn account_at<'a>(
     config: &'a Config,
     port: Option<u16>,

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use tungstenite::http::header::AUTHORIZATION;
 
-use super::identity::{self, Identity, IdentityError};
+use super::identity::{self, Identity};
 use super::noise::PrivateKey;
 use base::clock::Clock;
 use base::ids::MachineId;
@@ -91,12 +91,6 @@ pub struct Links {
     running: Mutex<Vec<Running>>,
 }
 
-/// What every link needs.
-struct Parts {
-    server: Server,
-    identity: Identity,
-}
-
 struct Running {
     channel: RelayChannel,
     entry: Arc<RelayLink>,
@@ -110,7 +104,7 @@ impl Links {
     ///
     /// # Errors
     /// The key cannot be read or made.
-    pub fn new(server: Server, data_dir: PathBuf, config: &Config) -> Result<Links, IdentityError> {
+    pub fn new(server: Server, data_dir: PathBuf, config: &Config) -> Result<Links, String> {
         let identity = match config.relays().next() {
             Some(_) => Some(Identity::load_or_make(&data_dir)?),
             None => Identity::load(&data_dir)?,
@@ -154,7 +148,7 @@ impl Links {
 
     /// Starts a link, or says why not.
     fn start(&self, channel: &RelayChannel) -> Result<Running, String> {
-        let identity = Identity::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
+        let identity = Identity::load_or_make(&self.data_dir)?;
         self.server
             .relays
             .set_machine_id(identity.machine_id.clone());
@@ -165,10 +159,8 @@ impl Links {
             name: address.to_string().into(),
             address,
             channel: channel.clone(),
-            parts: Parts {
-                server: self.server.clone(),
-                identity,
-            },
+            server: self.server.clone(),
+            identity,
             entry: Arc::clone(&entry),
         };
         let stop = Cancel::default();
@@ -241,7 +233,8 @@ struct Link {
     name: Arc<str>,
     address: Url,
     channel: RelayChannel,
-    parts: Parts,
+    server: Server,
+    identity: Identity,
     entry: Arc<RelayLink>,
 }
 
@@ -290,7 +283,7 @@ impl Link {
             } else {
                 log::warn!("relay {}: {reason}; retrying", self.name);
             }
-            let next_try = self.parts.server.clock.now().plus(wait);
+            let next_try = self.server.clock.now().plus(wait);
             self.entry.update(|status| {
                 status.state = state.as_str();
                 status.clients = 0;
@@ -305,7 +298,7 @@ impl Link {
     }
 
     fn machine_id(&self) -> &MachineId {
-        &self.parts.identity.machine_id
+        &self.identity.machine_id
     }
 
     fn open(&self, stop: &Cancel) -> Result<(OpenSocket, Linked), End> {
@@ -325,7 +318,7 @@ impl Link {
         };
         stop.guard(interrupt, || {
             let mut socket = self.dial(deadline, &begin)?;
-            let linked = greeting::greet(&mut socket, &self.parts.identity.key, deadline)?;
+            let linked = greeting::greet(&mut socket, &self.identity.key, deadline)?;
             Ok((socket, linked))
         })
     }
@@ -335,7 +328,7 @@ impl Link {
             Ok(waker) => Arc::new(waker),
             Err(error) => return End::Lost(format!("no file descriptor is left: {error}")),
         };
-        let limits = self.parts.server.settings.current().limits.clone();
+        let limits = self.server.settings.current().limits.clone();
         // A message that is too large for us closes its client, not the link.
         let message_bytes = linked.message_bytes.max(limits.message_bytes) + HEADER_BYTES;
         socket.set_config(|config| {
@@ -347,8 +340,8 @@ impl Link {
         let (wake, interrupt) = (Arc::clone(&waker), Arc::clone(&waker));
         let outbox = Arc::new(Outbox::new(OUTBOX_BYTES, move || wake.wake()));
         let common = Common {
-            sessions: Arc::clone(&self.parts.server.sessions),
-            key: self.parts.identity.key.clone(),
+            sessions: Arc::clone(&self.server.sessions),
+            key: self.identity.key.clone(),
             encryption: self.channel.encryption,
             limits,
             message_bytes: linked.message_bytes,
@@ -368,7 +361,7 @@ impl Link {
             .map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())))
             .into_iter()
             .collect();
-        let config = self.parts.server.settings.current();
+        let config = self.server.settings.current();
         open(&Dial {
             trust: &Trust::new(config.tls.ca_file.as_deref()),
             url: &address.with_parameter("role", "machine").text(),

@@ -242,13 +242,13 @@ impl ClientHandler for RelayClient {
 
     fn message_bytes(&self) -> usize {
         match self.state {
-            State::Stranger => self.relay.rules.first_message_bytes,
-            _ => self.relay.rules.message_bytes,
+            State::Stranger => self.relay.rules.limits.unauthenticated_message_bytes,
+            _ => self.relay.rules.limits.message_bytes,
         }
     }
 
     fn time_out(&mut self) -> Close {
-        let seconds = self.relay.rules.first_seconds;
+        let seconds = self.relay.rules.limits.auth_seconds;
         let (what, close) = match self.state {
             State::Attached(_) => ("sign-in was confirmed by the machine", UNCONFIRMED),
             _ => ("message arrived", SILENT),

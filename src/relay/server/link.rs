@@ -137,8 +137,8 @@ impl RelayLink {
         );
         let linked = envelope::to_text(&Greeting::Linked {
             clients: rules.clients_per_machine,
-            message_bytes: rules.message_bytes,
-            ping_seconds: rules.ping_seconds,
+            message_bytes: rules.limits.message_bytes,
+            ping_seconds: rules.limits.ping_seconds,
             wants_sign_ins: true,
         });
         self.relay
@@ -285,13 +285,13 @@ impl ClientHandler for RelayLink {
 
     fn message_bytes(&self) -> usize {
         match self.state {
-            State::Linked(_) => self.relay.rules.message_bytes + HEADER_BYTES,
-            _ => self.relay.rules.first_message_bytes,
+            State::Linked(_) => self.relay.rules.limits.message_bytes + HEADER_BYTES,
+            _ => self.relay.rules.limits.unauthenticated_message_bytes,
         }
     }
 
     fn time_out(&mut self) -> Close {
-        let seconds = self.relay.rules.first_seconds;
+        let seconds = self.relay.rules.limits.auth_seconds;
         let error = Error::invalid_token(format!("no proof arrived within {seconds} seconds"));
         self.push(envelope::failure(None, &error));
         NOT_PROVED

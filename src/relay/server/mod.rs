@@ -31,7 +31,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use base::secret::Secret;
 use config::{AddressPatterns, Config, Limits};
 use net::listener::Listener;
 use net::listener::Listeners;
@@ -57,20 +56,8 @@ const DEAD_SECONDS: u64 = 60;
 pub struct Options {
     /// Admits machines and clients.
     pub token: Token,
-    /// Machines that may be linked at once.
-    pub machines: usize,
-    /// Clients that each machine may have at once.
-    pub clients_per_machine: usize,
-    /// Most bytes of a message.
-    pub message_bytes: usize,
-    /// Most bytes that wait for one client.
-    pub outbox_bytes: usize,
-    /// Messages per second of each client.
-    pub messages_per_second: u32,
-    /// Connections in all.
-    pub connections: usize,
-    /// Connections from one address.
-    pub connections_per_address: usize,
+    /// What it allows.
+    pub rules: Rules,
     /// Reverse proxies whose forwarding headers are trusted.
     pub trusted_proxies: AddressPatterns,
 }
@@ -78,15 +65,18 @@ pub struct Options {
 impl Options {
     /// The defaults.
     pub fn new(token: Token) -> Options {
-        Options {
-            token,
-            machines: MACHINES,
-            clients_per_machine: CLIENTS_PER_MACHINE,
-            message_bytes: MESSAGE_BYTES,
-            outbox_bytes: MESSAGE_BYTES,
-            messages_per_second: MESSAGES_PER_SECOND,
+        let limits = Limits {
             connections: MACHINES * (1 + CLIENTS_PER_MACHINE),
             connections_per_address: CONNECTIONS_PER_ADDRESS,
+            message_bytes: MESSAGE_BYTES,
+            outbox_bytes: MESSAGE_BYTES,
+            ping_seconds: PING_SECONDS,
+            dead_seconds: DEAD_SECONDS,
+            ..Limits::default()
+        };
+        Options {
+            token,
+            rules: Rules::under(limits),
             trusted_proxies: AddressPatterns::default(),
         }
     }
@@ -129,27 +119,12 @@ impl RelayServer {
         options: Options,
         socket: TcpListener,
     ) -> io::Result<RelayServer> {
-        let limits = Limits {
-            connections: options.connections,
-            connections_per_address: options.connections_per_address,
-            message_bytes: options.message_bytes,
-            outbox_bytes: options.outbox_bytes,
-            ping_seconds: PING_SECONDS,
-            dead_seconds: DEAD_SECONDS,
-            ..Limits::default()
-        };
-        let rules = Rules {
-            machines: options.machines,
-            clients_per_machine: options.clients_per_machine,
-            messages_per_second: options.messages_per_second,
-            ..Rules::under(&limits)
-        };
-        let relay = Relay::new(options.token, rules);
         let listeners = Listeners::of_relay(Config {
-            limits,
+            limits: options.rules.limits.clone(),
             trusted_proxies: options.trusted_proxies,
             ..Config::default()
         });
+        let relay = Relay::new(options.token, options.rules);
         let listener = prepare(listeners).listen(
             socket,
             AddressPatterns::all(),
@@ -168,9 +143,4 @@ impl RelayServer {
     pub fn stop(self) {
         self.listener.stop();
     }
-}
-
-/// A fresh token that a relay accepts.
-pub fn new_token() -> Secret {
-    Secret::random_token()
 }

@@ -23,30 +23,21 @@ pub struct Rules {
     pub machines: usize,
     /// Clients that each machine may have at once.
     pub clients_per_machine: usize,
-    /// Most bytes of a message.
-    pub message_bytes: usize,
-    /// Most bytes of a first message, before the sender is known.
-    pub first_message_bytes: usize,
     /// Messages per second of each client, with bursts of twice as many. A
     /// machine may send as many for each client that it may have.
     pub messages_per_second: u32,
-    /// Seconds between two pings of a link.
-    pub ping_seconds: u64,
-    /// Seconds within which the first message must arrive.
-    pub first_seconds: u64,
+    /// Those of its connections.
+    pub limits: Limits,
 }
 
 impl Rules {
-    /// The defaults, under these limits of the server.
-    pub fn under(limits: &Limits) -> Rules {
+    /// The defaults, under these limits.
+    pub fn under(limits: Limits) -> Rules {
         Rules {
             machines: MACHINES,
             clients_per_machine: CLIENTS_PER_MACHINE,
-            message_bytes: limits.message_bytes,
-            first_message_bytes: limits.unauthenticated_message_bytes,
             messages_per_second: MESSAGES_PER_SECOND,
-            ping_seconds: limits.ping_seconds,
-            first_seconds: limits.auth_seconds,
+            limits,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The relay's HTTP routes, and the handlers of its WebSockets.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -138,10 +137,11 @@ impl Routes {
     }
 
     fn health(&self) -> Response {
-        let mut text = String::with_capacity(64);
         let seconds = self.begun.elapsed().as_secs();
-        let _ = write!(text, r#"{{"status":"ok","uptime_seconds":{seconds}}}"#);
-        Response::json(200, text)
+        Response::json(
+            200,
+            format!(r#"{{"status":"ok","uptime_seconds":{seconds}}}"#),
+        )
     }
 }
 

@@ -327,7 +327,7 @@ fn a_link_that_is_full_both_ways_goes_on() {
     const CLIENTS: usize = 16;
     const ROUNDS: usize = 4;
     let mut options = Options::new(Token::new(Secret::new(TOKEN)).unwrap());
-    options.connections_per_address = 1_000;
+    options.rules.limits.connections_per_address = 1_000;
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let relay = RelayServer::start(options, socket).unwrap();
     let at = relay.local_addr();

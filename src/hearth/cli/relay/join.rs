@@ -4,12 +4,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
 use crate::cli::config::{applies, channel_path, consequences, set_value};
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::{Configuration, Door, settings};
+use crate::cli::tls::names::host;
 use crate::cli::{http, password, table};
 use crate::qr;
 use base::secret::Secret;
@@ -19,6 +20,7 @@ use net::http_client::ClientError;
 use net::tls::Trust;
 use relay::identity::Identity;
 use relay::link::{client_address, relay_address};
+use relay::server::Token;
 use serde_json::json;
 
 /// Time limit of the relay's answer.
@@ -27,8 +29,6 @@ const ANSWER: Duration = Duration::from_secs(30);
 const LINK: Duration = Duration::from_secs(10);
 /// Pause between two looks at it.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Shortest token that a relay accepts (protocol section 6), in characters.
-const TOKEN_CHARACTERS: usize = 32;
 /// The default name of the channel.
 const NAME: &str = "relay";
 
@@ -58,15 +58,11 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
     let trust = Trust::new(settings.current().tls.ca_file.as_deref());
     register(&relay, &trust, &token, &identity)?;
 
-    let mut channel = Map::from_iter([
-        ("type".to_owned(), json!("websocket")),
-        ("url".to_owned(), json!(url)),
-        ("auth_token".to_owned(), json!(token.expose())),
-    ]);
+    let mut channel = json!({ "type": "websocket", "url": url, "auth_token": token.expose() });
     if let Some(word) = encryption {
-        channel.insert("encryption".to_owned(), json!(word));
+        channel["encryption"] = json!(word);
     }
-    let changed = set_value(door, &channel_path(name), channel.into())?;
+    let changed = set_value(door, &channel_path(name), channel)?;
     let applies = applies(door, &changed)?;
 
     let clients = client_address(&relay, &identity.machine_id).text();
@@ -171,11 +167,7 @@ fn auth_token(arguments: &Arguments, context: &mut CliContext) -> Result<Secret,
                 .usage("the relay's token is missing: set AUTH_TOKEN, or use --token-stdin"));
         }
     };
-    if token.expose().chars().count() < TOKEN_CHARACTERS {
-        return Err(CliError::failed(format!(
-            "the AUTH_TOKEN of a relay must have at least {TOKEN_CHARACTERS} characters"
-        )));
-    }
+    Token::new(token.clone())?;
     Ok(token)
 }
 
@@ -235,14 +227,9 @@ fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, 
 
 /// This machine's host name.
 fn machine_name() -> String {
-    let name = rustix::system::uname();
-    let name: String = name
-        .nodename()
-        .to_string_lossy()
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .take(64)
-        .collect();
+    let name = host();
+    let name = name.chars().filter(|letter| !letter.is_control());
+    let name: String = name.take(64).collect();
     match name.trim() {
         "" => "hearth".to_owned(),
         name => name.to_owned(),

@@ -18,7 +18,7 @@ use config::AddressPatterns;
 use net::capacity;
 #[cfg(feature = "tls")]
 use net::tls::Acceptor;
-use relay::server::{self, Options, RelayServer, Token};
+use relay::server::{Options, RelayServer, Token};
 
 /// The default port, the same as a server's.
 const PORT: u16 = 5000;
@@ -58,19 +58,20 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     )?;
     raise_descriptor_limit();
     let (affordable, limit) = capacity::connections();
-    let shortage = match affordable < options.connections {
+    let rules = &mut options.rules;
+    let shortage = match affordable < rules.limits.connections {
         true => format!(": {limit} leaves no room for more"),
         false => String::new(),
     };
-    options.connections = options.connections.min(affordable);
+    rules.limits.connections = rules.limits.connections.min(affordable);
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
 
     log::info!(
         "up to {} machines with {} clients each, {} connections in all{shortage}",
-        options.machines,
-        options.clients_per_machine,
-        options.connections,
+        rules.machines,
+        rules.clients_per_machine,
+        rules.limits.connections,
     );
     let secure = identity(arguments)?;
     let is_secure = secure.is_some();
@@ -139,34 +140,27 @@ fn options(arguments: &Arguments, token: Token) -> Result<Options, CliError> {
         let given = arguments.number(name, range)?;
         Ok(given.map_or(default, |given| given as usize))
     };
-    let usual = Options::new(token);
-    let machines = number("machines", 1..=1_000_000, usual.machines)?;
-    let clients_per_machine = number("clients-per-machine", 1..=10_000, usual.clients_per_machine)?;
-    let messages = number(
-        "messages-per-second",
-        1..=1_000_000,
-        usual.messages_per_second as usize,
-    )?;
+    let mut options = Options::new(token);
+    let rules = &mut options.rules;
+    rules.machines = number("machines", 1..=1_000_000, rules.machines)?;
+    rules.clients_per_machine =
+        number("clients-per-machine", 1..=10_000, rules.clients_per_machine)?;
+    let messages = rules.messages_per_second as usize;
+    let messages = number("messages-per-second", 1..=1_000_000, messages)?;
+    rules.messages_per_second = u32::try_from(messages).expect("the range is that of u32");
+    let limits = &mut rules.limits;
+    limits.message_bytes = number("message-bytes", 4 * KIB..=64 * MIB, limits.message_bytes)?;
+    limits.outbox_bytes = number("outbox-bytes", 64 * KIB..=256 * MIB, limits.outbox_bytes)?;
+    limits.connections = (rules.machines).saturating_mul(1 + rules.clients_per_machine);
+    let most = limits.connections_per_address;
+    limits.connections_per_address = number("connections-per-address", 1..=1_000_000, most)?;
     let patterns: Vec<&str> = arguments
         .text("trusted-proxy")?
         .map(|list| list.split(',').map(str::trim).collect())
         .unwrap_or_default();
-    Ok(Options {
-        machines,
-        clients_per_machine,
-        message_bytes: number("message-bytes", 4 * KIB..=64 * MIB, usual.message_bytes)?,
-        outbox_bytes: number("outbox-bytes", 64 * KIB..=256 * MIB, usual.outbox_bytes)?,
-        messages_per_second: u32::try_from(messages).expect("the range is that of u32"),
-        connections: machines.saturating_mul(1 + clients_per_machine),
-        connections_per_address: number(
-            "connections-per-address",
-            1..=1_000_000,
-            usual.connections_per_address,
-        )?,
-        trusted_proxies: AddressPatterns::parse(&patterns)
-            .map_err(|error| arguments.usage(format!("--trusted-proxy: {error}")))?,
-        ..usual
-    })
+    options.trusted_proxies = AddressPatterns::parse(&patterns)
+        .map_err(|error| arguments.usage(format!("--trusted-proxy: {error}")))?;
+    Ok(options)
 }
 
 /// Listens on all addresses unless one is given. IPv6 sockets accept IPv4 too, but
@@ -180,7 +174,7 @@ fn bind(address: SocketAddr, is_named: bool) -> io::Result<TcpListener> {
 }
 
 fn show_token(context: &mut CliContext) -> CliResult {
-    let token = server::new_token();
+    let token = Secret::random_token();
     let token = token.expose();
     writeln!(context.output, "{token}")?;
     context.note(format_args!("\nKeep it where only the relay can read it, and start the relay with it:\n\n  \

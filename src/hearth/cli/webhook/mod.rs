@@ -1,7 +1,6 @@
 //! `hearth webhook`: the accounts through which other systems send messages.
 
 mod add;
-mod advice;
 mod run_test;
 mod sample;
 mod senders;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::sample::{SECRET_VARIABLE, SampleRequest};
-use super::{advice, base_url, test_of};
+use super::{base_url, test_of};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
@@ -149,10 +149,7 @@ impl WebhookTest<'_, '_> {
             _ => {
                 let said = answer["error"].as_str().unwrap_or("no reason given");
                 let what = format!("{method} {url}: status {status}: {said}");
-                Err(self.failed(
-                    &what,
-                    advice::on_refusal(status, self.account["mapped"] == true),
-                ))
+                Err(self.failed(&what, advice_on(status, self.account["mapped"] == true)))
             }
         }
     }
@@ -251,11 +248,6 @@ impl WebhookTest<'_, '_> {
             ));
         }
         let error = delivery["last_error"].as_str().unwrap_or("unknown reason");
-        let seconds = self.account["callback_seconds"]
-            .as_u64()
-            .unwrap_or_default();
-        let url = self.account["outgoing_url"].as_str().unwrap_or_default();
-        let advice = advice::on_callback(error, url, seconds);
         let next = match state {
             "dead" => {
                 format!("It will not be retried; `hearth deliveries retry {id}` sends it again.")
@@ -263,7 +255,7 @@ impl WebhookTest<'_, '_> {
             _ => format!("It will be retried at {}.", time(&delivery["next_at"])),
         };
         let what = format!("the callback {id}: {error}");
-        Err(self.failed(&what, &format!("{advice}\n        {next}")))
+        Err(self.failed(&what, &next))
     }
 
     /// Polls until there is a result or the time is over.
@@ -294,5 +286,18 @@ impl WebhookTest<'_, '_> {
             Ok(()) => CliError::Reported,
             Err(error) => error.into(),
         }
+    }
+}
+
+/// What to do when the server answers a message with this status.
+fn advice_on(status: u16, is_mapped: bool) -> &'static str {
+    match status {
+        400 | 422 if is_mapped => {
+            "The account has a \"map\": give a real body of the other system with --body FILE."
+        }
+        403 => "This machine's address is not in allow_from of the tcp channel.",
+        429 => "Wait a moment: the account has reached its limit (limits.webhook_per_second).",
+        503 => "The server is overloaded or its disk is full; see its log.",
+        _ => "See the server's log.",
     }
 }

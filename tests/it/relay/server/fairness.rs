@@ -14,8 +14,8 @@ use super::text;
 #[test]
 fn places_are_limited() {
     let relay = relay(|options| {
-        options.machines = 1;
-        options.clients_per_machine = 1;
+        options.rules.machines = 1;
+        options.rules.clients_per_machine = 1;
     });
     let address = relay.local_addr();
     let mut machine = Machine::link(address);
@@ -37,8 +37,8 @@ fn places_are_limited() {
 #[test]
 fn what_a_machine_may_not_send_ends_its_link_alone() {
     let relay = relay(|options| {
-        options.message_bytes = 4096;
-        options.clients_per_machine = 4;
+        options.rules.limits.message_bytes = 4096;
+        options.rules.clients_per_machine = 4;
     });
     let address = relay.local_addr();
     let mut good = Machine::link(address);
@@ -76,7 +76,7 @@ fn what_a_machine_may_not_send_ends_its_link_alone() {
 
 #[test]
 fn frames_for_a_client_that_has_gone_are_forgiven_until_they_flood() {
-    let relay = relay(|options| options.messages_per_second = 1_000);
+    let relay = relay(|options| options.rules.messages_per_second = 1_000);
     let address = relay.local_addr();
     let mut machine = Machine::link(address);
     let mut client = Line::client(address, &machine.id);
@@ -106,8 +106,8 @@ fn frames_for_a_client_that_has_gone_are_forgiven_until_they_flood() {
 #[test]
 fn a_client_that_sends_too_much_or_too_often_is_let_go() {
     let relay = relay(|options| {
-        options.message_bytes = 4096;
-        options.messages_per_second = 5;
+        options.rules.limits.message_bytes = 4096;
+        options.rules.messages_per_second = 5;
     });
     let address = relay.local_addr();
     let mut machine = Machine::link(address);
@@ -171,7 +171,7 @@ fn a_client_that_does_not_read_delays_nobody() {
 
 #[test]
 fn a_machine_that_does_not_read_slows_down_who_floods_it_and_nobody_else() {
-    let relay = relay(|options| options.messages_per_second = 100_000);
+    let relay = relay(|options| options.rules.messages_per_second = 100_000);
     let address = relay.local_addr();
     let stuck = Machine::link(address);
     let mut flooding = Line::client(address, &stuck.id);
