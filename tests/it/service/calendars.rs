@@ -524,7 +524,7 @@ fn what_cannot_be_read_is_said_loses_nothing_and_tells_no_password() {
             server.url("/page.ics"),
             false,
             "failing",
-            "what is at its address is no calendar",
+            "there is no calendar at its address",
         ),
         (
             "None",
