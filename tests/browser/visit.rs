@@ -285,12 +285,13 @@ fn a_picture_of_a_tool_is_seen_in_the_reply() {
     check(&page, &home);
 }
 
-/// The steps after the first one by their headings, with the places of a model to choose.
-pub const STEPS: [(&str, &[&str]); 4] = [
-    ("Which model answers?", &["network", "account"]),
-    ("Who else lives here?", &[]),
-    ("Where do backups go?", &[]),
-    ("Hearth on your phone", &[]),
+/// The steps after the first one: the button that leads there from the one before without doing it,
+/// the heading, and the places of a model to choose.
+pub const STEPS: [(&str, &str, &[&str]); 4] = [
+    ("Skip", "Which model answers?", &["network", "account"]),
+    ("Skip", "Who else lives here?", &[]),
+    ("Skip", "Where do backups go?", &[]),
+    ("Next", "Hearth on your phone", &[]),
 ];
 
 /// A household in which nobody but an admin has signed in.
