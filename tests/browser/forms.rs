@@ -107,7 +107,7 @@ fn calendars_are_added_changed_and_removed() {
     assert_eq!(known["audience"], json!(["user"]));
     open(&mut page, "[aria-label='Change Bins']");
     write(&mut page, "Address", &server.url("/bins.ics"));
-    write(&mut page, "Read it every", "30");
+    write(&mut page, "Minutes between", "30");
     page.click("dialog [value=household]");
     send(&mut page);
     page.until(&format!("{} && {}", rows("up to date"), rows("1 event")));
@@ -191,7 +191,17 @@ fn reminders_and_routines_are_set_by_form() {
     sign_in_as(&mut page, &home, "user");
     go(&mut page, "reminders");
     begin(&mut page, "New reminder or routine");
+    write(&mut page, "Text", "Cut the tree");
+    write(&mut page, "Day and time", "2030-12-24T18:00");
+    send(&mut page);
+    page.until(&rows("Dec 24, 2030, 6:00"));
+    page.click("[aria-label='Delete: Cut the tree']");
+    page.click("dialog .danger");
+    page.until(&rows("Nothing is scheduled."));
+
+    begin(&mut page, "New reminder or routine");
     write(&mut page, "Text", "Take out the bins");
+    write(&mut page, "When?", "at");
     write(&mut page, "Time", "when I feel like it");
     page.click("dialog .persons [value=admin]");
     look(&mut page, "reminder-form");
@@ -209,6 +219,7 @@ fn reminders_and_routines_are_set_by_form() {
     begin(&mut page, "New reminder or routine");
     page.click("dialog [value=prompt]");
     write(&mut page, "Text", "Say if it will freeze");
+    write(&mut page, "When?", "at");
     write(&mut page, "Time", "in 2 minutes");
     send(&mut page);
     page.until(&rows("Say if it will freeze"));
@@ -278,6 +289,11 @@ fn the_own_account_shows_what_holds_now() {
     go(&mut page, "account");
     let shown = "[...document.querySelectorAll('.card input:is([type=time], [maxlength])')].map((one) => one.value)";
     assert_eq!(page.evaluate(shown), json!(["Oma Trude", "21:30", "06:45"]));
+    // Of other chats nothing is said where there is none to link.
+    let text = page.evaluate("document.querySelector('.page').textContent");
+    assert!(!text.as_str().unwrap().contains("Linked chats"), "{text}");
+    let morning = "import(performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/dom.js')).name).then(({ timeOfDay }) => timeOfDay('2026-11-22T06:05').textContent.normalize('NFKC'))";
+    assert_eq!(page.evaluate(morning), "6:05 AM");
     write(&mut page, "From", "22:00");
     press(&mut page, "Set");
     page.until("document.querySelector('.toast')?.textContent.includes('22:00')");

@@ -223,6 +223,7 @@ fn a_household_of_three_needs_no_terminal() {
     is_plain(page, "no-reminders");
     press(page, "New reminder or routine");
     write(page, "Text", "Feed the cat");
+    write(page, "When?", "at");
     write(page, "Time", "in 20 minutes");
     page.click("dialog [name=person][value=admin]");
     page.click("dialog [name=person][value=lea]");

@@ -470,7 +470,7 @@ fn the_tools_that_are_left_out_of_a_small_window_are_marked() {
     support::eventually("the server's tools are there", || {
         (!left_out().is_empty()).then_some(())
     });
-    let notice = "[...document.querySelectorAll('.page > p.quiet')].some((one) => one.textContent.startsWith('All of them take too much of the model’s window.'))";
+    let notice = "[...document.querySelectorAll('.page > p.quiet')].some((one) => one.textContent.startsWith('Together they take too much of the model’s context window.'))";
     let browser = Chromium::start();
     for name in ["admin", "user"] {
         let mut page = browser.page();
@@ -508,7 +508,7 @@ fn lists_are_kept_by_mouse_and_keyboard_and_change_live() {
     sign_in(&mut page, &home);
     go(&mut page, "lists");
     page.until("document.querySelector('.page').textContent.includes('There are no lists yet')");
-    page.click(".page .plain");
+    page.click(".page .primary");
     page.fill("dialog input", "shopping");
     page.click("dialog button[type=submit]");
     page.until("document.activeElement?.getAttribute('aria-label') === 'Add an item'");

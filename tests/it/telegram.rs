@@ -19,7 +19,7 @@ use support::voice::VoiceServer;
 const CHAT: i64 = 11;
 const OTHER: i64 = 22;
 const HOW_TO_LINK: &str = "I do not know you yet.";
-const OVER: &str = "This waits for no answer from you any more.";
+const OVER: &str = "This no longer waits for your answer.";
 
 fn config(model: &Model, telegram: &Telegram, more: Value) -> Value {
     let mut config = model.config_with(more);
@@ -131,7 +131,7 @@ fn a_linked_person_talks_to_the_assistant() {
     hears(
         &telegram,
         CHAT,
-        "I do not read changes of a message: send it anew.",
+        "I do not read edited messages: send it again.",
     );
     // Unlinked, it is a stranger.
     user.ask(json!({ "type": "unlink_sender", "account": "telegram", "sender": CHAT.to_string() }));

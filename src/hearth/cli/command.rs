@@ -4,6 +4,7 @@ use super::arguments::{Arguments, CommandOption};
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
 use super::row::{Request, Row, Shown};
+use crate::handbook::topic;
 use base::nearest::nearest;
 
 /// One command, a group of commands, or both.
@@ -147,6 +148,9 @@ pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Cli
             let names: Vec<&str> = level.iter().map(Command::name).collect();
             let hint = match nearest(word, names.iter().copied()) {
                 Some(near) => format!("did you mean `{path} {near}`?"),
+                None if index == 0 && topic(word).is_some() => {
+                    format!("did you mean `{path} help {word}`?")
+                }
                 None => format!("there are {}", names.join(", ")),
             };
             return Err(CliError::Usage {

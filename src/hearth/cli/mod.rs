@@ -126,13 +126,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut renamed = Renamed::new(&mut output, &is_command);
     let mut plain = io::stdout();
     let command = arguments.first().and_then(|word| word.to_str());
+    let is_help = arguments
+        .last()
+        .is_some_and(|word| word == "-h" || word == "--help");
     let mut context = CliContext {
         environment: &|name| std::env::var_os(name),
         input: &mut StandardInput(io::stdin()),
         input_is_terminal: io::stdin().is_terminal(),
         output_is_terminal: io::stdout().is_terminal(),
         output: match command {
-            Some(word) if ADVISERS.contains(&word) => &mut renamed,
+            Some(word) if is_help || ADVISERS.contains(&word) => &mut renamed,
             // What others wrote stays as it is.
             _ => &mut plain,
         },

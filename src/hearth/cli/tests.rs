@@ -103,6 +103,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
     let nothing = ["", "no command given (see `hearth --help`)"];
     let table = r#"
         sevre                                        | unknown command `hearth sevre`; did you mean `hearth serve`? (see `hearth --help`)
+        browser --help                               | unknown command `hearth browser`; did you mean `hearth help browser`?
         teapot                                       | unknown command `hearth teapot`; there are serve, init, chat,
         user ad                                      | unknown command `hearth user ad`; did you mean `hearth user add`? (see `hearth user --help`)
         user --data-dir /x list                      | put options such as --data-dir after the last word of the command (see `hearth user --help`)

@@ -249,7 +249,7 @@ fn try_out(door: &mut Door, request: &mut Value, context: &mut CliContext) -> Cl
         false => "",
     };
     context.note(format_args!("It does not work: {problem}{advice}"))?;
-    let answer = context.ask("Add it all the same? (yes or no)", "no")?;
+    let answer = context.ask("Add it anyway? (yes or no)", "no")?;
     match answer.as_deref() {
         Some("yes" | "y") => Ok(()),
         Some(_) => Err(CliError::failed("nothing was written")),

@@ -438,3 +438,13 @@ fn the_database_the_server_leaves_is_whole() {
     );
     store.close();
 }
+
+#[test]
+fn help_names_the_program_as_it_was_called() {
+    let folder = TemporaryDirectory::new();
+    for words in [["chat", "--help"], ["memory", "-h"]] {
+        let said = printed(&run(folder.path(), &words));
+        let usage = format!("Usage: {} {}", binary().display(), words[0]);
+        assert!(said.contains(&usage), "{said}");
+    }
+}

@@ -163,9 +163,10 @@ async function start(isFresh) {
     history.replaceState(null, "", location.pathname);
   }
 
-  /** Shows an admin the first steps, where nobody has gone any of them. */
+  /** Shows an admin the first steps, where nobody has gone any of them: a greeting in a terminal is none. */
   function guide() {
-    const isNew = household.isAdmin && !household.conversations.size && names.size <= 1 && !localStorage.getItem(GUIDED_KEY);
+    const isUntouched = !household.conversations.size || household.config.provider === "offline";
+    const isNew = household.isAdmin && isUntouched && names.size <= 1 && !localStorage.getItem(GUIDED_KEY);
     if (isNew && shown === "chat" && !household.open) location.hash = "#/guide";
   }
 

@@ -10,7 +10,7 @@ import { sentence } from "./session.js";
 /** Most events that are shown. */
 const EVENTS = 20;
 const DAY = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
-const TIME = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const TIME = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 
 /** The page. */
 export async function show(household) {

@@ -300,15 +300,16 @@ export function commands(...lines) {
   return h("div.code", h("div.code-head", h("span", say("common.terminal")), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
 }
 
-const CLOCK = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
 const DAY = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short" });
 const FULL = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
-/** A time in short: the time of day if it is today, otherwise the day. */
+/** A time in short: the time of day if it is today, otherwise the day; both if it comes within two days. */
 export function moment(timestamp) {
   const date = new Date(timestamp);
-  const today = date.toDateString() === new Date().toDateString();
-  return h("time", { datetime: timestamp, title: FULL.format(date) }, today ? CLOCK.format(date) : DAY.format(date));
+  const left = date - Date.now();
+  const format = date.toDateString() === new Date().toDateString() ? CLOCK : left > 0 && left < 172800000 ? FULL : DAY;
+  return h("time", { datetime: timestamp, title: FULL.format(date) }, format.format(date));
 }
 
 /** A day as a heading between messages. */

@@ -10,7 +10,7 @@ const STEPS = [nameStep, modelStep, familyStep, backupStep, phoneStep];
 const NAMES = ["name", "model", "family", "backups", "phones"];
 /** Providers on the internet; the settings have all of them. */
 const ACCOUNTS = [["anthropic", "Anthropic"], ["openai", "OpenAI"], ["gemini", "Gemini"], ["mistral", "Mistral"], ["groq", "Groq"], ["openrouter", "OpenRouter"]];
-const PLACES = ["here", "network", "account", "later"];
+const PLACES = ["here", "network", "account"];
 /** A test of a provider, or a search at an address that does not answer, takes its time. */
 const PATIENCE = { timeout: 30000 };
 const DAY = new Intl.DateTimeFormat(locale, { dateStyle: "full" });
@@ -33,14 +33,14 @@ export async function show(household) {
       step.element,
       h("div.row.end",
         at > 0 && h("button.plain", { onclick: () => go(at - 1) }, say("guide.back")),
-        !isLast && h("button.plain", { onclick: () => go(at + 1) }, say("guide.skip")),
+        step.save && h("button.plain", { onclick: () => go(at + 1) }, say("guide.skip")),
         next));
 
     async function forward() {
       next.disabled = true;
       try {
-        await step.save?.();
-        if (isLast) location.hash = "#/";
+        if (await step.save?.() === false) next.disabled = false;
+        else if (isLast) location.hash = "#/";
         else await go(at + 1);
       } catch (error) {
         complain(error);
@@ -80,6 +80,8 @@ function nameStep(household) {
 function modelStep(household) {
   const { provider, model } = household.config;
   const place = h("div.place-of-model");
+  const offers = new Map();
+  let used = null;
   const choices = h("fieldset", h("legend", say("guide.where")), PLACES.map((name) => h("label.choice",
     h("input", { type: "radio", name: "where", value: name, onchange: () => choose(name) }),
     h("span", h("strong", say(`guide.${name}`)), h("br"), say(`guide.${name}_about`)))));
@@ -89,12 +91,20 @@ function modelStep(household) {
     choices.querySelector("input").checked = true;
     choose("here");
   }
-  return { element };
+  return { element, save };
+
+  /** Going on takes a model that was offered alone; it stays here if that does not answer. */
+  async function save() {
+    const offered = [...offers].filter(([shown]) => shown.isConnected);
+    if (offered.length !== 1 || offered[0][1].choice.value === used) return true;
+    await offered[0][1].take();
+    return used !== null;
+  }
 
   function choose(name) {
     choices.querySelector(`[value=${name}]`).closest("label").after(place);
     if (name === "here") look({});
-    else place.replaceChildren(...{ network, account, later: () => [] }[name]());
+    else place.replaceChildren(...{ network, account }[name]());
   }
 
   function network() {
@@ -135,10 +145,13 @@ function modelStep(household) {
     const choice = h("select", options(models.map((one) => [one, one]), models[0]));
     const said = h("p", { role: "status" });
     const button = h("button.primary", { onclick: take }, say("guide.use"));
-    return h("div.taking", h("label", say("common.model"), choice), button, said);
+    const shown = h("div.taking", h("label", say("common.model"), choice), button, said);
+    offers.set(shown, { choice, take });
+    return shown;
 
     async function take() {
       const config = { ...settings, model: choice.value };
+      used = null;
       button.disabled = true;
       said.className = "quiet";
       said.textContent = say("guide.testing");
@@ -147,7 +160,10 @@ function modelStep(household) {
         if (tested.is_usable) await household.request("update_config", { config });
         said.className = tested.is_usable ? "good" : "problem";
         said.textContent = sentence(tested.message[0].toUpperCase() + tested.message.slice(1));
-        if (tested.is_usable) now.textContent = say("guide.connected", { model: choice.value });
+        if (tested.is_usable) {
+          used = config.model;
+          now.textContent = say("guide.connected", { model: used });
+        }
       } catch (error) {
         said.className = "problem";
         said.textContent = error.message;
@@ -199,7 +215,15 @@ async function familyStep(household) {
     }
   });
   tell();
-  return { element: step("family", known, form, h("p.help", h("a", { href: "#/people" }, say("guide.roles")))) };
+  return {
+    element: step("family", known, form, h("p.help", h("a", { href: "#/people" }, say("guide.roles")))),
+    // Who was typed in is invited first.
+    save() {
+      if (!name.value.trim()) return true;
+      form.requestSubmit();
+      return false;
+    },
+  };
 }
 
 async function backupStep(household) {

@@ -10,7 +10,7 @@ Object.assign(ICONS, {
 
 /** Most entries of one kind. */
 const MOST = 4;
-const CLOCK = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
 
 /** Shows it; `send` begins a conversation with a text. */
 export function drawHome(place, household, today, send) {

@@ -14,7 +14,7 @@ export async function show(household, wanted) {
   const rows = new Map();
   const choices = h("div.row.wrap", { role: "group", "aria-label": say("app.page.lists") });
   const refresh = roving(choices, () => [...choices.children], () => [], true);
-  const begins = h("button.plain", { onclick: () => tried(begin) }, icon("plus"), say("lists.new"));
+  const begins = h("button", { onclick: () => tried(begin) }, icon("plus"), say("lists.new"));
   const items = rowList([], (row) => row.querySelector("input"));
   const note = h("p.quiet");
   const field = h("input", { maxlength: 500, placeholder: say("lists.add_item"), "aria-label": say("lists.add_item"), autocomplete: "off", enterkeyhint: "done" });
@@ -94,6 +94,7 @@ export async function show(household, wanted) {
     }
     note.textContent = !name ? say("lists.none") : now.length ? "" : say("lists.empty");
     note.hidden = !note.textContent;
+    begins.className = name ? "plain" : "primary";
     adding.hidden = !name;
     clear.hidden = !ticked().length;
     drop.hidden = !name || isNew;

@@ -15,9 +15,10 @@ export async function add(household) {
   const kinds = h("fieldset", h("legend", say("scheduling.kind")),
     choice("say", say("scheduling.reminder"), say("scheduling.reminder_help")), choice("prompt", say("scheduling.routine"), say("scheduling.routine_help")));
   const text = h("textarea", { rows: 2, maxlength: 4000, required: true });
-  const occasion = h("select", { onchange: draw }, options([["at", say("scheduling.at_time")], ["event", say("scheduling.before_event")],
+  const occasion = h("select", { onchange: draw }, options([["day", say("scheduling.at_time")], ["at", say("scheduling.in_words")], ["event", say("scheduling.before_event")],
     ...(lists.length ? [["list", say("scheduling.on_list")]] : []), ...(accounts.length ? [["webhook", say("scheduling.on_webhook")]] : [])]));
   const wheres = {
+    day: field(say("scheduling.at_time"), h("input", { type: "datetime-local" })),
     at: field(say("scheduling.at"), h("input", { type: "text", autocomplete: "off" }), say("scheduling.at_help")),
     event: field(say("scheduling.minutes"), h("input", { type: "number", min: 0, max: 10080, value: 30 })),
     list: field(say("scheduling.list"), h("select", options(lists.map(({ list }) => [list, list])))),
@@ -43,7 +44,7 @@ export async function add(household) {
     if (!chosen.length) throw new Error(say("scheduling.nobody"));
     const value = input(occasion.value).value.trim();
     const { next_at: next, when } = await household.request("create_schedule", {
-      [kind()]: text.value.trim(), ...(occasion.value === "at" ? { at: value } : { on: `${occasion.value} ${value}` }),
+      [kind()]: text.value.trim(), ...(["day", "at"].includes(occasion.value) ? { at: value } : { on: `${occasion.value} ${value}` }),
       ...(chosen.length === 1 && chosen[0] === me ? {} : { people: chosen }),
     });
     const time = next ? FULL.format(new Date(next)) : when;
