@@ -13,7 +13,6 @@ use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
-use base::language::Said;
 use base::reply::Surface;
 use base::visible::label;
 
@@ -275,8 +274,7 @@ pub(crate) fn check_no_turn(
         params![id, since],
     )?;
     if unfinished {
-        let why = Said::of("error.unfinished_turn", &[]);
-        return Err(Error::invalid_request(why).into());
+        return Err(Error::refused("error.unfinished_turn", &[]).into());
     }
     Ok(())
 }

@@ -17,7 +17,6 @@ use crate::sight::audience::{self, Readers};
 use crate::sight::viewer::{Sight, Viewer, select_seen};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId, TurnId, UserId};
-use base::language::Said;
 
 /// Most versions of one message.
 const MOST_VERSIONS: usize = 100;
@@ -158,7 +157,7 @@ fn refused(key: &'static str, id: MessageId) -> Failure {
         ("most", &*MOST_VERSIONS.to_string()),
         ("id", &id.to_string()),
     ];
-    Error::invalid_request(Said::of(key, &fields)).into()
+    Error::refused(key, &fields).into()
 }
 
 /// Notes that a message is a version of another one.

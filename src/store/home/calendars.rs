@@ -180,9 +180,8 @@ impl Store {
             let owned = "SELECT count(*) FROM calendars WHERE owner_id = ?";
             let owned: Option<i64> = write.value(owned, params![new.owner_id])?;
             if owned.unwrap_or_default() >= CALENDARS as i64 {
-                let most = CALENDARS.to_string();
-                let full = Said::of("error.calendars_full", &[("most", &most)]);
-                return Err(Error::invalid_request(full).into());
+                let fields = [("most", &*CALENDARS.to_string())];
+                return Err(Error::refused("error.calendars_full", &fields).into());
             }
             let id = write.id();
             let name = checked_name(write, new.owner_id, &new.name, id)?;
@@ -380,14 +379,12 @@ fn is_elsewhere(url: &str, other: &str) -> bool {
 fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) -> Outcome<String> {
     let name = label(name);
     if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) {
-        let most = NAME_CHARACTERS.to_string();
-        let refused = Said::of("error.calendar_name", &[("most", &most)]);
-        return Err(Error::invalid_request(refused).into());
+        let fields = [("most", &*NAME_CHARACTERS.to_string())];
+        return Err(Error::refused("error.calendar_name", &fields).into());
     }
     let taken = "SELECT 1 FROM calendars WHERE owner_id = ?1 AND folded = ?2 AND id <> ?3";
     if write.exists(taken, params![owner, folded(&name), id])? {
-        let taken = Said::of("error.calendar_taken", &[("name", &name)]);
-        return Err(Error::invalid_request(taken).into());
+        return Err(Error::refused("error.calendar_taken", &[("name", &name)]).into());
     }
     Ok(name)
 }

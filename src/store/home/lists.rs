@@ -365,7 +365,7 @@ fn line(text: &str) -> String {
 }
 
 fn too_many(key: &'static str, most: usize) -> Failure {
-    Error::invalid_request(Said::of(key, &[("most", &most.to_string())])).into()
+    Error::refused(key, &[("most", &most.to_string())]).into()
 }
 
 fn checked_line(text: &str, refused: &'static str, most: usize) -> Outcome<String> {

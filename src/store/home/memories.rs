@@ -23,7 +23,6 @@ use crate::sight::viewer::{Belongs, Sight, Viewer, select_seen};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MemoryId, TurnId, UserId};
-use base::language::Said;
 
 /// Most rows of one list.
 const MOST: usize = 1000;
@@ -425,7 +424,7 @@ fn add_or_find(
 ) -> Outcome<(Memory, bool)> {
     let content = new.content.trim().to_owned();
     if content.is_empty() {
-        return Err(Error::invalid_request(Said::of("error.memory_empty", &[])).into());
+        return Err(Error::refused("error.memory_empty", &[]).into());
     }
     let owner = new.owner_id.filter(|_| new.is_private);
     let audience_id = match (&new.audience, new.seen_as, owner, replaces) {

@@ -23,7 +23,7 @@ use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
-use base::language::{Said, Words};
+use base::language::Words;
 use base::people::{look, plain_look};
 use protocol::record::Belongings;
 
@@ -452,8 +452,7 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     )?;
     let user = find(connection, id)?;
     if user.role == UserRole::Admin && !other_admin {
-        let last = Said::of("error.last_admin", &[("name", &user.name)]);
-        return Err(Error::invalid_request(last).into());
+        return Err(Error::refused("error.last_admin", &[("name", &user.name)]).into());
     }
     Ok(user)
 }
@@ -518,7 +517,7 @@ fn check_free(
             (false, true) => "error.name_looks",
             (false, false) => continue,
         };
-        return Err(Error::invalid_request(Said::of(key, &[("name", other)])).into());
+        return Err(Error::refused(key, &[("name", other)]).into());
     }
     Ok(())
 }

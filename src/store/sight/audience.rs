@@ -12,7 +12,6 @@ use crate::engine::query::Statements;
 use crate::people::user::{self, User};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
-use base::language::Said;
 pub use base::people::Audience;
 use base::people::UserRole;
 
@@ -139,8 +138,7 @@ pub(crate) fn intern(
             }
             (None, UnknownName::Skip) => {}
             (None, UnknownName::Refuse) => {
-                let nobody = Said::of("error.nobody_to_share", &[("name", name)]);
-                return Err(Error::invalid_request(nobody).into());
+                return Err(Error::refused("error.nobody_to_share", &[("name", name)]).into());
             }
         }
     }
