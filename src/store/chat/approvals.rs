@@ -346,7 +346,7 @@ fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
     connection.find("approval", APPROVAL, id, from_row)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
+fn from_row(row: &Row<'_>) -> Outcome<Approval> {
     let verdict: Option<Verdict> = row.get("verdict")?;
     Ok(from_row!(row => Approval {
         id, turn_id, conversation_id, user_id, account, requested_by, called, channel, is_outside,

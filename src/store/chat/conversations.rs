@@ -120,7 +120,7 @@ impl Store {
                 params![id, title],
             )?;
             index::add_title(write, id)?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 
@@ -180,7 +180,7 @@ impl Store {
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
             write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 }
@@ -353,7 +353,7 @@ pub(crate) fn conversation_from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
-) -> rusqlite::Result<Conversation> {
+) -> Outcome<Conversation> {
     let thing = Belongs::from_row(row)?;
     let created_at: Timestamp = row.get(7)?;
     Ok(Conversation {

@@ -173,7 +173,7 @@ pub(crate) fn note(
     )?;
     let titles = usual_titles(write.connection, root)?;
     retitle(write, conversation, &titles)?;
-    Ok(versions_of(write.connection, root)?)
+    versions_of(write.connection, root)
 }
 
 fn find(write: &Write<'_>, sight: &Sight, id: MessageId) -> Outcome<Place> {

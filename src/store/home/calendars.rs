@@ -322,7 +322,7 @@ impl Store {
             let audience = "SELECT audience_id FROM calendars WHERE id = ?";
             let audience: Option<AudienceId> = connection.value(audience, params![id])?;
             let readers = audience.map(|audience| audience::readers(connection, audience));
-            Ok(readers.transpose()?)
+            readers.transpose()
         })
     }
 
@@ -389,7 +389,7 @@ fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) ->
     Ok(name)
 }
 
-fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> rusqlite::Result<Calendar> {
+fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> Outcome<Calendar> {
     let (connection, sight) = seen.parts();
     let belongs = Belongs::from_row(row)?;
     let mut directory = sight.directory();
@@ -402,7 +402,7 @@ fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> rusqlite::Result<Calendar> {
     }))
 }
 
-fn source(row: &Row<'_>) -> rusqlite::Result<CalendarSource> {
+fn source(row: &Row<'_>) -> Outcome<CalendarSource> {
     Ok(from_row!(row => CalendarSource {
         id, name, url, username, password, owner_id, may_be_local, refresh_minutes, revision,
         whole_at, collection, version, addresses, zone

@@ -232,7 +232,7 @@ fn find(connection: &Connection, name: &str) -> Outcome<Option<(i64, List)>> {
     })
 }
 
-fn item(row: &Row<'_>) -> rusqlite::Result<ListItem> {
+fn item(row: &Row<'_>) -> Outcome<ListItem> {
     Ok(from_row!(row => ListItem {
         id, text, is_checked, is_outside
     }))

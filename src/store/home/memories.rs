@@ -350,7 +350,7 @@ impl Store {
             let (_, thing) = sight.find(write.connection, "memory", MEMORY, id, |_| Ok(()))?;
             sight.check_delete(write.connection, "memory", &thing)?;
             forget(write, id)?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 }
@@ -376,7 +376,7 @@ fn used_or_new(
         return Ok(Vec::new());
     }
     let parameters = params![LATE, ShownAs::PLACES];
-    let used: Vec<MemoryId> = connection.rows(MOST_USED, parameters, |row| row.get(0))?;
+    let used: Vec<MemoryId> = connection.values(MOST_USED, parameters)?;
     let is_used = |id| candidates.iter().find(|one| one.id == id).copied();
     let used = used.into_iter().filter_map(is_used);
     let newest = candidates.iter().rev().copied();
@@ -536,7 +536,7 @@ pub(crate) fn from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
-) -> rusqlite::Result<Memory> {
+) -> Outcome<Memory> {
     let thing = Belongs::from_row(row)?;
     Ok(from_row!(row => Memory {
         channel, is_outside, id, content, speaker, created_at;

@@ -205,7 +205,7 @@ impl Store {
             let (_, thing) = find(write.connection, &sight, id)?;
             sight.check_delete(write.connection, "schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 
@@ -497,7 +497,7 @@ pub(crate) fn from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
-) -> rusqlite::Result<Schedule> {
+) -> Outcome<Schedule> {
     let thing = Belongs::from_row(row)?;
     let next_at: Option<Timestamp> = row.get("next_at")?;
     let timing = match next_at {
