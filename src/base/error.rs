@@ -136,6 +136,11 @@ impl Error {
         Error::new(Code::NotFound, message)
     }
 
+    /// `invalid_request` in the words of a key.
+    pub fn refused(key: &'static str, fields: &[(&'static str, &str)]) -> Error {
+        Error::worded(Code::InvalidRequest, key, fields)
+    }
+
     /// [`Code::InvalidRequest`].
     pub fn invalid_request(message: impl Into<Said>) -> Error {
         Error::new(Code::InvalidRequest, message)

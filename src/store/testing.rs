@@ -164,7 +164,7 @@ pub fn callback(body: &str) -> NewDelivery {
 /// What a callback sends.
 pub fn body(store: &Store, id: DeliveryId) -> String {
     let sql = "SELECT body FROM deliveries WHERE id = ?";
-    let read = store.read(|connection| connection.row(sql, params![id], |row| row.get(0)));
+    let read = store.read(|connection| connection.value(sql, params![id]));
     read.unwrap().unwrap()
 }
 

@@ -13,6 +13,7 @@ use super::message;
 use super::peer::Peer;
 use super::session::Transport;
 use crate::model::event_stream::EventStream;
+use crate::tools::join;
 use crate::tools::output::shorten;
 use base::language::Said;
 use base::sync::lock;
@@ -179,26 +180,13 @@ fn resolve(stream: &str, named: &str) -> Option<String> {
     if !is_plain || named.starts_with("//") || !(1..=ADDRESS_BYTES).contains(&named.len()) {
         return None;
     }
-    let server = |url: &Url| (url.origin(), url.user.clone());
-    let base = Url::parse(stream).ok()?;
-    if let Ok(url) = Url::parse(named) {
-        return (server(&url) == server(&base)).then(|| named.to_owned());
-    }
-    let folder = match base.path.rfind('/') {
-        _ if named.starts_with('/') => "",
-        Some(end) => &base.path[..=end],
-        None => "/",
-    };
-    let path = format!("{folder}{named}");
-    let query = None;
-    Some(
-        Url {
-            path,
-            query,
-            ..base.clone()
-        }
-        .text(),
-    )
+    let (base, url) = (
+        Url::parse(stream).ok()?,
+        Url::parse(&join(stream, named)).ok()?,
+    );
+    let user = url.user.clone().or(base.user.clone());
+    let is_same = url.origin() == base.origin() && user == base.user;
+    is_same.then(|| Url { user, ..url }.text())
 }
 
 #[cfg(test)]

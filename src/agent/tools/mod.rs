@@ -56,3 +56,4 @@ pub use pdf::{MAX_BYTES as MOST_PDF_BYTES, pdf_obstacle};
 pub use read_skill::READ_SKILL;
 pub use schema::{check_arguments, parameter_types, takes_address, unknown_tool};
 pub use toolbox::Toolbox;
+pub(crate) use web_fetch::join;

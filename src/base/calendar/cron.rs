@@ -278,19 +278,17 @@ impl FromStr for Cron {
             _ => (&fields[..], None),
         };
         let [minute, hour, day, month, weekday] = plain[..] else {
-            let count = fields.len().to_string();
-            return Err(Error::invalid_request(Said::of(
+            return Err(Error::refused(
                 "error.cron_fields",
-                &[("count", &count)],
-            )));
+                &[("count", &fields.len().to_string())],
+            ));
         };
         let text = fields.join(" ");
         if text.len() > MOST_CHARACTERS {
-            let most = MOST_CHARACTERS.to_string();
-            return Err(Error::invalid_request(Said::of(
+            return Err(Error::refused(
                 "error.cron_long",
-                &[("most", &most)],
-            )));
+                &[("most", &MOST_CHARACTERS.to_string())],
+            ));
         }
         let [minutes, hours, days, months, weekdays] = &FIELDS;
         let weekday_bits = weekdays.read(weekday)?;

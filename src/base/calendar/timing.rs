@@ -7,7 +7,6 @@ use super::phrase::{self, Meaning};
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::language::Said;
 
 /// When a schedule runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +40,14 @@ impl Timing {
         let meaning = match (at, cron) {
             (Some(at), None) => read(at.trim(), zone, now).ok_or_else(|| {
                 let shown: String = at.trim().chars().take(64).collect();
-                Error::invalid_request(Said::of("error.time", &[("text", &format!("{shown:?}"))]))
+                Error::refused("error.time", &[("text", &format!("{shown:?}"))])
             })?,
             (None, Some(cron)) => match phrase::read(cron, zone, now) {
                 Some(repeated @ Meaning::Repeated(_)) => repeated,
                 _ => Meaning::Repeated(cron.parse()?),
             },
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Error::invalid_request(Said::of("error.time_or_cron", &[])));
+                return Err(Error::refused("error.time_or_cron", &[]));
             }
         };
         Ok(match meaning {
@@ -59,10 +58,7 @@ impl Timing {
             Meaning::Instant(time) => Timing::once(future(time, zone, now)?),
             Meaning::Once(local) => {
                 let time = zone.instant(local).ok_or_else(|| {
-                    Error::invalid_request(Said::of(
-                        "error.time_outside",
-                        &[("time", &local.to_string())],
-                    ))
+                    Error::refused("error.time_outside", &[("time", &local.to_string())])
                 })?;
                 Timing {
                     local: Some(local.to_string()),
@@ -71,10 +67,7 @@ impl Timing {
             }
             Meaning::Repeated(cron) => {
                 let next_at = cron.next(now, zone).ok_or_else(|| {
-                    Error::invalid_request(Said::of(
-                        "error.cron_never",
-                        &[("cron", &cron.to_string())],
-                    ))
+                    Error::refused("error.cron_never", &[("cron", &cron.to_string())])
                 })?;
                 Timing {
                     cron: Some(cron),
@@ -112,10 +105,10 @@ impl Timing {
 fn future(time: Timestamp, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
     if time <= now {
         let (time, now) = (zone.minute(time), zone.minute(now));
-        return Err(Error::invalid_request(Said::of(
+        return Err(Error::refused(
             "error.time_past",
             &[("time", &time), ("now", &now)],
-        )));
+        ));
     }
     Ok(time)
 }

@@ -13,7 +13,6 @@ use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ApprovalId, ConversationId, TurnId, UserId};
-use base::language::Said;
 
 /// Most rows of one list.
 const MOST: i64 = 1000;
@@ -293,7 +292,7 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
         let called = write.value(called, params![earlier.by])?.flatten();
         let called: String = called.unwrap_or_else(|| earlier.by.clone());
         let fields = [("name", &*called), ("id", &id.to_string())];
-        return Err(Error::invalid_request(Said::of("error.decided", &fields)).into());
+        return Err(Error::refused("error.decided", &fields).into());
     }
     write.execute(
         "UPDATE approvals SET verdict = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1",
@@ -347,7 +346,7 @@ fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
     connection.find("approval", APPROVAL, id, from_row)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
+fn from_row(row: &Row<'_>) -> Outcome<Approval> {
     let verdict: Option<Verdict> = row.get("verdict")?;
     Ok(from_row!(row => Approval {
         id, turn_id, conversation_id, user_id, account, requested_by, called, channel, is_outside,

@@ -133,7 +133,7 @@ fn of(connection: &Connection, user: UserId, conversation: &Conversation) -> Out
     let latest = conversation.latest;
     let parameters = params![user, conversation.id];
     let noted: Option<(bool, bool, Option<i64>)> =
-        connection.row(MARKS, parameters, |row| row.try_into())?;
+        connection.row(MARKS, parameters, |row| Ok(row.try_into()?))?;
     let (is_pinned, is_archived, read_until) = noted.unwrap_or_default();
     let is_unread = match read_until {
         // All of its messages may have been deleted.

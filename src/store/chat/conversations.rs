@@ -13,7 +13,6 @@ use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
-use base::language::Said;
 use base::reply::Surface;
 use base::visible::label;
 
@@ -121,7 +120,7 @@ impl Store {
                 params![id, title],
             )?;
             index::add_title(write, id)?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 
@@ -181,7 +180,7 @@ impl Store {
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
             write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 }
@@ -275,8 +274,7 @@ pub(crate) fn check_no_turn(
         params![id, since],
     )?;
     if unfinished {
-        let why = Said::of("error.unfinished_turn", &[]);
-        return Err(Error::invalid_request(why).into());
+        return Err(Error::refused("error.unfinished_turn", &[]).into());
     }
     Ok(())
 }
@@ -355,7 +353,7 @@ pub(crate) fn conversation_from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
-) -> rusqlite::Result<Conversation> {
+) -> Outcome<Conversation> {
     let thing = Belongs::from_row(row)?;
     let created_at: Timestamp = row.get(7)?;
     Ok(Conversation {

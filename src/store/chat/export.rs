@@ -235,7 +235,7 @@ impl Snapshot<'_> {
                 read_until: row.get(3)?,
             })
         })?;
-        let details = connection.row(DETAILS, params![id], |row| row.try_into())?;
+        let details = connection.row(DETAILS, params![id], |row| Ok(row.try_into()?))?;
         let (surface, outside): (Option<Surface>, bool) = details.unwrap_or_default();
         Ok(ExportedConversation {
             conversation_id: Some(id),

@@ -274,8 +274,8 @@ fn read_past(
     let mut answered = connection.prepare_cached(PAST_TURNS)?;
     let mut wordless = connection.prepare_cached(WORDLESS_TURNS)?;
     let found = |row: &Row<'_>| found_from_row(connection, row);
-    let mut answered = answered.query_map(parameters, found)?.peekable();
-    let mut wordless = wordless.query_map(parameters, found)?.peekable();
+    let mut answered = answered.query_and_then(parameters, found)?.peekable();
+    let mut wordless = wordless.query_and_then(parameters, found)?.peekable();
     // The newest of both, one after the other.
     while let Some(found) = match (answered.peek(), wordless.peek()) {
         (Some(Ok(one)), Some(Ok(other))) if other.ended > one.ended => wordless.next(),
@@ -392,7 +392,7 @@ struct Found {
     has_steps: bool,
 }
 
-fn found_from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Found> {
+fn found_from_row(connection: &Connection, row: &Row<'_>) -> Outcome<Found> {
     let first = 2 * MESSAGE_COLUMNS;
     let message = message_from_row(connection, row, MESSAGE_COLUMNS)?;
     let last: MessageId = row.get(0)?;
@@ -440,7 +440,7 @@ pub(crate) const VIEW: &str = "SELECT c.hidden_until, c.shortened_until, c.has_o
      FROM conversations c LEFT JOIN conversation_summaries s ON s.conversation_id = c.id \
          LEFT JOIN turns t ON t.id = s.turn_id WHERE c.id = ?";
 
-fn view_from_row(row: &Row<'_>) -> rusqlite::Result<View> {
+fn view_from_row(row: &Row<'_>) -> Outcome<View> {
     Ok(View {
         hidden: row.get(0)?,
         shortened: row.get(1)?,

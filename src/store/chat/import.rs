@@ -354,7 +354,7 @@ impl Import {
                      updated_at = max(updated_at, ifnull(?3, updated_at)) WHERE id = ?1",
                 params![id, name, updated_at],
             )?;
-            Ok(audience::readers_of(write.connection, id)?)
+            audience::readers_of(write.connection, id)
         })?;
         self.is_finished = true;
         Ok(readers)

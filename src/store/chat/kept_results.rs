@@ -26,7 +26,7 @@ impl Snapshot<'_> {
         id: ResultId,
     ) -> Result<(String, bool)> {
         let parameters = params![id, conversation];
-        let found = self.row(FIND, parameters, |row| row.try_into())?;
+        let found = self.row(FIND, parameters, |row| Ok(row.try_into()?))?;
         Ok(found.ok_or_else(|| not_found("result", id))?)
     }
 }

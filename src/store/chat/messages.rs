@@ -306,14 +306,8 @@ pub(crate) const REPEATED_OPENINGS: &str = "SELECT m.content \
 pub(crate) const VERSIONS: &str = "SELECT id FROM messages WHERE version_of = ?1 ORDER BY id";
 
 /// The versions of a message, oldest first.
-pub(crate) fn versions_of(
-    connection: &Connection,
-    root: MessageId,
-) -> rusqlite::Result<Vec<MessageId>> {
-    let mut statement = connection.prepare_cached(VERSIONS)?;
-    statement
-        .query_map(params![root], |row| row.get(0))?
-        .collect()
+pub(crate) fn versions_of(connection: &Connection, root: MessageId) -> Outcome<Vec<MessageId>> {
+    connection.values(VERSIONS, params![root])
 }
 
 pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Message>> {
@@ -402,7 +396,7 @@ pub(crate) fn message_from_row(
     connection: &Connection,
     row: &Row<'_>,
     first: usize,
-) -> rusqlite::Result<Message> {
+) -> Outcome<Message> {
     let id = row.get(first)?;
     Ok(Message {
         id,

@@ -387,7 +387,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
 }
 
 /// A conversation that exists.
-fn known(row: &Row<'_>, thing: &Belongs) -> rusqlite::Result<Placement> {
+fn known(row: &Row<'_>, thing: &Belongs) -> Outcome<Placement> {
     Ok(from_row!(row => Placement {
         external_name, surface, model, instructions;
         conversation_id: row.get("id")?,

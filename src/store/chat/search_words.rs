@@ -2,6 +2,7 @@
 
 use rusqlite::Row;
 
+use crate::engine::failure::Outcome;
 use crate::home::forgetting::plain;
 use base::visible::label;
 
@@ -43,7 +44,7 @@ pub(crate) fn to_column(search_words: &[String]) -> Option<String> {
 }
 
 /// The search words of a memory's row.
-pub(crate) fn of_row(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn of_row(row: &Row<'_>) -> Outcome<Vec<String>> {
     let words: Option<String> = row.get("search_words")?;
     let words = words.iter().flat_map(|words| words.split(SEPARATOR));
     Ok(words.map(str::to_owned).collect())

@@ -494,7 +494,7 @@ pub(crate) const PRIVATE_STEPS: &str = "SELECT s.id, s.body \
          WHERE turn_id = t.id AND body LIKE '%\"private\":true%')";
 
 /// The step in the column `body`.
-pub(crate) fn step_from_row(row: &Row<'_>) -> rusqlite::Result<Step> {
+pub(crate) fn step_from_row(row: &Row<'_>) -> Outcome<Step> {
     let body = row.get_ref("body")?.as_str()?;
-    serde_json::from_str(body).map_err(|error| FromSqlError::other(error).into())
+    Ok(serde_json::from_str(body).map_err(FromSqlError::other)?)
 }

@@ -336,7 +336,7 @@ fn find_running(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
 }
 
 /// Of a row of the [`seen_columns`] of its conversation and the [`turn_columns`].
-fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
+fn from_row(connection: &Connection, row: &Row<'_>) -> Outcome<Turn> {
     const AT: usize = SEEN_COLUMNS;
     let tools: Option<String> = row.get(AT + 6)?;
     Ok(Turn {
@@ -367,7 +367,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
 }
 
 /// From four columns of a row.
-fn error_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Error>> {
+fn error_from_row(row: &Row<'_>, first: usize) -> Outcome<Option<Error>> {
     let Some(code) = row.get(first)? else {
         return Ok(None);
     };

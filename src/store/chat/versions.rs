@@ -17,7 +17,6 @@ use crate::sight::audience::{self, Readers};
 use crate::sight::viewer::{Sight, Viewer, select_seen};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId, TurnId, UserId};
-use base::language::Said;
 
 /// Most versions of one message.
 const MOST_VERSIONS: usize = 100;
@@ -158,7 +157,7 @@ fn refused(key: &'static str, id: MessageId) -> Failure {
         ("most", &*MOST_VERSIONS.to_string()),
         ("id", &id.to_string()),
     ];
-    Error::invalid_request(Said::of(key, &fields)).into()
+    Error::refused(key, &fields).into()
 }
 
 /// Notes that a message is a version of another one.
@@ -174,7 +173,7 @@ pub(crate) fn note(
     )?;
     let titles = usual_titles(write.connection, root)?;
     retitle(write, conversation, &titles)?;
-    Ok(versions_of(write.connection, root)?)
+    versions_of(write.connection, root)
 }
 
 fn find(write: &Write<'_>, sight: &Sight, id: MessageId) -> Outcome<Place> {

@@ -1,6 +1,7 @@
 //! What can go wrong inside a database job, and the error that the caller gets.
 
 use rusqlite::ErrorCode;
+use rusqlite::types::FromSqlError;
 
 use base::error::{Code, Error};
 use base::language::Said;
@@ -29,6 +30,12 @@ impl From<Error> for Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Failure {
         Failure::Sql(Box::new(error))
+    }
+}
+
+impl From<FromSqlError> for Failure {
+    fn from(error: FromSqlError) -> Failure {
+        rusqlite::Error::from(error).into()
     }
 }
 

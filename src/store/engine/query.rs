@@ -43,7 +43,7 @@ pub(crate) trait Statements {
         &self,
         sql: &str,
         parameters: &[&dyn ToSql],
-        take: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+        take: &mut dyn FnMut(&Row<'_>) -> Outcome<ControlFlow<()>>,
     ) -> Outcome<()> {
         let mut statement = self.connection().prepare_cached(sql)?;
         let mut rows = statement.query(parameters)?;
@@ -60,7 +60,7 @@ pub(crate) trait Statements {
         &self,
         sql: &str,
         parameters: &[&dyn ToSql],
-        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut from_row: impl FnMut(&Row<'_>) -> Outcome<T>,
     ) -> Outcome<Vec<T>> {
         let mut found = Vec::new();
         self.each_row(sql, parameters, &mut |row| {
@@ -75,7 +75,7 @@ pub(crate) trait Statements {
         &self,
         sql: &str,
         parameters: &[&dyn ToSql],
-        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut from_row: impl FnMut(&Row<'_>) -> Outcome<T>,
     ) -> Outcome<Option<T>> {
         let mut found = None;
         self.each_row(sql, parameters, &mut |row| {
@@ -87,12 +87,12 @@ pub(crate) trait Statements {
 
     /// The first column of all rows.
     fn values<T: FromSql>(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<Vec<T>> {
-        self.rows(sql, parameters, |row| row.get(0))
+        self.rows(sql, parameters, |row| Ok(row.get(0)?))
     }
 
     /// The first column of the first row.
     fn value<T: FromSql>(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<Option<T>> {
-        self.row(sql, parameters, |row| row.get(0))
+        self.row(sql, parameters, |row| Ok(row.get(0)?))
     }
 
     /// Whether there is a row.
@@ -109,7 +109,7 @@ pub(crate) trait Statements {
         what: &str,
         sql: &str,
         id: I,
-        from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        from_row: impl FnMut(&Row<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
         self.row(sql, &[&id], from_row)?
             .ok_or_else(|| not_found(what, id))
@@ -139,6 +139,6 @@ pub(crate) fn check_changed(changed: usize, what: &str, id: impl Display) -> Out
 }
 
 /// The bytes of a text column, without copying it.
-pub(crate) fn length(row: &Row<'_>, column: &str) -> rusqlite::Result<usize> {
+pub(crate) fn length(row: &Row<'_>, column: &str) -> Outcome<usize> {
     Ok(row.get_ref(column)?.as_bytes()?.len())
 }

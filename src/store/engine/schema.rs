@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
 use crate::engine::connection::{self, Purpose};
+use crate::engine::failure::Failure;
 use base::files;
 
 /// `Hrth`: identifies our files in their header.
@@ -196,6 +197,15 @@ impl OpenError {
             self.cause,
             Cause::NotADatabase | Cause::Damaged(_) | Cause::Inconsistent(_)
         )
+    }
+}
+
+impl From<Failure> for Cause {
+    fn from(failure: Failure) -> Cause {
+        match failure {
+            Failure::Refused(error) => Cause::Inconsistent(error.to_string()),
+            Failure::Sql(error) => Cause::from(*error),
+        }
     }
 }
 

@@ -144,7 +144,7 @@ fn find(
     }
 }
 
-fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> rusqlite::Result<bool> {
+fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> Outcome<bool> {
     let Some(audience_id) = row.get::<_, Option<AudienceId>>("audience_id")? else {
         let uploader: Option<UserId> = row.get("user_id")?;
         let is_of_household: bool = row.get("household_only")?;
@@ -180,16 +180,11 @@ pub(crate) const PIECE_AT: &str = "SELECT start, data FROM attachment_pieces \
      WHERE attachment_id = ?1 AND start <= ?2 ORDER BY start DESC LIMIT 1";
 
 /// The attachments of a message whose row says that it has some.
-pub(crate) fn of_message(
-    connection: &Connection,
-    id: MessageId,
-) -> rusqlite::Result<Vec<Attachment>> {
-    let mut statement = connection.prepare_cached(OF_MESSAGE)?;
-    let rows = statement.query_map(params![id], attachment_from_row)?;
-    rows.collect()
+pub(crate) fn of_message(connection: &Connection, id: MessageId) -> Outcome<Vec<Attachment>> {
+    connection.rows(OF_MESSAGE, params![id], attachment_from_row)
 }
 
-fn attachment_from_row(row: &Row<'_>) -> rusqlite::Result<Attachment> {
+fn attachment_from_row(row: &Row<'_>) -> Outcome<Attachment> {
     Ok(Attachment {
         attachment_id: row.get("id")?,
         name: row.get("name")?,
@@ -343,19 +338,16 @@ pub(crate) const OF_TURN: &str =
     "SELECT id, name, media_type, bytes FROM attachments WHERE turn_id = ?1 ORDER BY id LIMIT ?2";
 
 /// Finds attachments whose pieces do not make up the whole.
-pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(
-        "SELECT id, bytes, has FROM (
+pub(crate) fn faults(connection: &Connection) -> Outcome<Vec<String>> {
+    let faults = "SELECT id, bytes, has FROM (
              SELECT a.id, a.bytes, (SELECT ifnull(sum(length(data)), 0) FROM attachment_pieces
                  WHERE attachment_id = a.id) AS has
              FROM attachments a WHERE a.media_type IS NOT NULL)
-         WHERE has <> bytes LIMIT 5",
-    )?;
-    let faults = statement.query_map([], |row| {
+         WHERE has <> bytes LIMIT 5";
+    connection.rows(faults, params![], |row| {
         let (id, bytes, has): (AttachmentId, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         Ok(format!("attachment {id} has {has} of its {bytes} bytes"))
-    })?;
-    faults.collect()
+    })
 }
 
 /// How many bytes all attachments have.

@@ -385,7 +385,7 @@ fn take(
     let own: Option<(i64, i64)> = write.row(
         concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
         params![id, user, is_narrow],
-        |row| row.try_into(),
+        |row| Ok(row.try_into()?),
     )?;
     if let Some((received, bytes)) = own {
         return Err(Error::invalid_request(format!(

@@ -113,7 +113,7 @@ pub(crate) const BETWEEN: &str = select!(
      ORDER BY e.starts_at, e.ends_at, e.id"
 );
 const ONE: &str = select!("WHERE e.id = ?");
-fn event(row: &Row<'_>) -> rusqlite::Result<CalendarEvent> {
+fn event(row: &Row<'_>) -> Outcome<CalendarEvent> {
     Ok(from_row!(row => CalendarEvent {
         id, calendar_id, calendar, owner_id, owner, zone;
         time: time(row)?,
@@ -121,7 +121,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<CalendarEvent> {
 }
 
 /// The time of a row of the table.
-pub(crate) fn time(row: &Row<'_>) -> rusqlite::Result<EventTime> {
+pub(crate) fn time(row: &Row<'_>) -> Outcome<EventTime> {
     Ok(from_row!(row => EventTime {
         uid, occurrence, href, starts_at, ends_at, first_day, last_day, title, location,
         description, organizer, has_guests, is_outside

@@ -95,7 +95,7 @@ impl Store {
                 plan_events(write, None)?;
             }
             let readers = has_changed.then(|| audience::readers(write.connection, audience));
-            Ok(readers.transpose()?)
+            readers.transpose()
         })
     }
 

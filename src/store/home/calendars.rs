@@ -180,9 +180,8 @@ impl Store {
             let owned = "SELECT count(*) FROM calendars WHERE owner_id = ?";
             let owned: Option<i64> = write.value(owned, params![new.owner_id])?;
             if owned.unwrap_or_default() >= CALENDARS as i64 {
-                let most = CALENDARS.to_string();
-                let full = Said::of("error.calendars_full", &[("most", &most)]);
-                return Err(Error::invalid_request(full).into());
+                let fields = [("most", &*CALENDARS.to_string())];
+                return Err(Error::refused("error.calendars_full", &fields).into());
             }
             let id = write.id();
             let name = checked_name(write, new.owner_id, &new.name, id)?;
@@ -323,7 +322,7 @@ impl Store {
             let audience = "SELECT audience_id FROM calendars WHERE id = ?";
             let audience: Option<AudienceId> = connection.value(audience, params![id])?;
             let readers = audience.map(|audience| audience::readers(connection, audience));
-            Ok(readers.transpose()?)
+            readers.transpose()
         })
     }
 
@@ -380,19 +379,17 @@ fn is_elsewhere(url: &str, other: &str) -> bool {
 fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) -> Outcome<String> {
     let name = label(name);
     if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) {
-        let most = NAME_CHARACTERS.to_string();
-        let refused = Said::of("error.calendar_name", &[("most", &most)]);
-        return Err(Error::invalid_request(refused).into());
+        let fields = [("most", &*NAME_CHARACTERS.to_string())];
+        return Err(Error::refused("error.calendar_name", &fields).into());
     }
     let taken = "SELECT 1 FROM calendars WHERE owner_id = ?1 AND folded = ?2 AND id <> ?3";
     if write.exists(taken, params![owner, folded(&name), id])? {
-        let taken = Said::of("error.calendar_taken", &[("name", &name)]);
-        return Err(Error::invalid_request(taken).into());
+        return Err(Error::refused("error.calendar_taken", &[("name", &name)]).into());
     }
     Ok(name)
 }
 
-fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> rusqlite::Result<Calendar> {
+fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> Outcome<Calendar> {
     let (connection, sight) = seen.parts();
     let belongs = Belongs::from_row(row)?;
     let mut directory = sight.directory();
@@ -405,7 +402,7 @@ fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> rusqlite::Result<Calendar> {
     }))
 }
 
-fn source(row: &Row<'_>) -> rusqlite::Result<CalendarSource> {
+fn source(row: &Row<'_>) -> Outcome<CalendarSource> {
     Ok(from_row!(row => CalendarSource {
         id, name, url, username, password, owner_id, may_be_local, refresh_minutes, revision,
         whole_at, collection, version, addresses, zone

@@ -47,7 +47,7 @@ pub(crate) fn forget(write: &Write<'_>, id: MemoryId) -> Outcome<()> {
         return Ok(());
     };
     let told: Vec<(TurnId, ConversationId, i64)> =
-        write.rows(TOLD, params![id], |row| row.try_into())?;
+        write.rows(TOLD, params![id], |row| Ok(row.try_into()?))?;
     for (turn, conversation, ended) in told {
         remove_from_turn(write, turn, id, &content)?;
         remove_summary(write, conversation, ended)?;

@@ -232,7 +232,7 @@ fn find(connection: &Connection, name: &str) -> Outcome<Option<(i64, List)>> {
     })
 }
 
-fn item(row: &Row<'_>) -> rusqlite::Result<ListItem> {
+fn item(row: &Row<'_>) -> Outcome<ListItem> {
     Ok(from_row!(row => ListItem {
         id, text, is_checked, is_outside
     }))
@@ -365,7 +365,7 @@ fn line(text: &str) -> String {
 }
 
 fn too_many(key: &'static str, most: usize) -> Failure {
-    Error::invalid_request(Said::of(key, &[("most", &most.to_string())])).into()
+    Error::refused(key, &[("most", &most.to_string())]).into()
 }
 
 fn checked_line(text: &str, refused: &'static str, most: usize) -> Outcome<String> {

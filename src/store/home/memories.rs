@@ -23,7 +23,6 @@ use crate::sight::viewer::{Belongs, Sight, Viewer, select_seen};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MemoryId, TurnId, UserId};
-use base::language::Said;
 
 /// Most rows of one list.
 const MOST: usize = 1000;
@@ -351,7 +350,7 @@ impl Store {
             let (_, thing) = sight.find(write.connection, "memory", MEMORY, id, |_| Ok(()))?;
             sight.check_delete(write.connection, "memory", &thing)?;
             forget(write, id)?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 }
@@ -377,7 +376,7 @@ fn used_or_new(
         return Ok(Vec::new());
     }
     let parameters = params![LATE, ShownAs::PLACES];
-    let used: Vec<MemoryId> = connection.rows(MOST_USED, parameters, |row| row.get(0))?;
+    let used: Vec<MemoryId> = connection.values(MOST_USED, parameters)?;
     let is_used = |id| candidates.iter().find(|one| one.id == id).copied();
     let used = used.into_iter().filter_map(is_used);
     let newest = candidates.iter().rev().copied();
@@ -425,7 +424,7 @@ fn add_or_find(
 ) -> Outcome<(Memory, bool)> {
     let content = new.content.trim().to_owned();
     if content.is_empty() {
-        return Err(Error::invalid_request(Said::of("error.memory_empty", &[])).into());
+        return Err(Error::refused("error.memory_empty", &[]).into());
     }
     let owner = new.owner_id.filter(|_| new.is_private);
     let audience_id = match (&new.audience, new.seen_as, owner, replaces) {
@@ -537,7 +536,7 @@ pub(crate) fn from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
-) -> rusqlite::Result<Memory> {
+) -> Outcome<Memory> {
     let thing = Belongs::from_row(row)?;
     Ok(from_row!(row => Memory {
         channel, is_outside, id, content, speaker, created_at;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::chat::approvals;
 use crate::engine::database::Store;
@@ -365,18 +365,12 @@ fn content(connection: &Connection, stored: &Stored) -> Outcome<Option<String>> 
                 return Ok(stored.content.clone());
             }
             let words = Words::of(stored.language.as_deref().unwrap_or_default());
-            let said: Option<Option<String>> = connection
-                .query_row(
-                    "SELECT m.content, t.error_message FROM turns t
-                     LEFT JOIN messages m ON m.id = t.reply_id WHERE t.id = ?",
-                    params![TurnId::from(stored.about)],
-                    |row| {
-                        let error: Option<Said> = row.get(1)?;
-                        let reply: Option<String> = row.get(0)?;
-                        Ok(reply.or(error.map(|said| said.in_words(words))))
-                    },
-                )
-                .optional()?;
+            let said = "SELECT m.content, t.error_message FROM turns t
+                 LEFT JOIN messages m ON m.id = t.reply_id WHERE t.id = ?";
+            let said = connection.row(said, params![TurnId::from(stored.about)], |row| {
+                let (reply, error): (Option<String>, Option<Said>) = row.try_into()?;
+                Ok(reply.or(error.map(|said| said.in_words(words))))
+            })?;
             Ok(said.flatten())
         }
     }

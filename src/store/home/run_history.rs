@@ -174,13 +174,11 @@ pub fn watched_digest(steps: &[Step]) -> Option<String> {
 }
 
 /// The latest run of a schedule.
-pub(crate) fn last(connection: &Connection, id: ScheduleId) -> rusqlite::Result<Option<LastRun>> {
-    let mut statement = connection.prepare_cached(RUNS)?;
-    let mut found = statement.query_map(params![id, 1], run_from_row)?;
-    found.next().transpose()
+pub(crate) fn last(connection: &Connection, id: ScheduleId) -> Outcome<Option<LastRun>> {
+    connection.row(RUNS, params![id, 1], run_from_row)
 }
 
-fn run_from_row(row: &Row<'_>) -> rusqlite::Result<LastRun> {
+fn run_from_row(row: &Row<'_>) -> Outcome<LastRun> {
     let tokens = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
     Ok(LastRun {
         at: row.get("at")?,

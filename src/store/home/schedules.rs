@@ -205,7 +205,7 @@ impl Store {
             let (_, thing) = find(write.connection, &sight, id)?;
             sight.check_delete(write.connection, "schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
-            Ok(audience::readers(write.connection, thing.audience_id)?)
+            audience::readers(write.connection, thing.audience_id)
         })
     }
 
@@ -225,8 +225,7 @@ impl Store {
         self.write(move |write| {
             let schedule = check_change(write, &viewer, id)?;
             if !is_paused && is_guest(write.connection, schedule.owner_id)? {
-                let refused = Said::of("error.schedule_of_guest", &[]);
-                return Err(Error::invalid_request(refused).into());
+                return Err(Error::refused("error.schedule_of_guest", &[]).into());
             }
             if let Some(maker) = schedule.asked_by.filter(|_| !is_paused) {
                 write.execute(
@@ -318,8 +317,7 @@ impl Store {
 fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedule> {
     let schedule = check_change(write, viewer, id)?;
     if schedule.told_at.is_none() {
-        let refused = Said::of("error.not_told", &[("id", &id.to_string())]);
-        return Err(Error::invalid_request(refused).into());
+        return Err(Error::refused("error.not_told", &[("id", &id.to_string())]).into());
     }
     write.execute(
         match schedule.timing {
@@ -400,8 +398,7 @@ fn asks(connection: &Connection, person: Option<UserId>, maker: UserId) -> Outco
         let name = "SELECT ifnull(display_name, name) FROM users WHERE id = ?";
         let name: Option<String> = connection.value(name, params![person])?;
         let name = name.unwrap_or_default();
-        let asked = Said::of("error.reminder_asked", &[("name", &name)]);
-        return Err(Error::invalid_request(asked).into());
+        return Err(Error::refused("error.reminder_asked", &[("name", &name)]).into());
     }
     Ok(Some(maker))
 }
@@ -500,7 +497,7 @@ pub(crate) fn from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
-) -> rusqlite::Result<Schedule> {
+) -> Outcome<Schedule> {
     let thing = Belongs::from_row(row)?;
     let next_at: Option<Timestamp> = row.get("next_at")?;
     let timing = match next_at {

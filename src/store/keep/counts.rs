@@ -40,7 +40,7 @@ impl Snapshot<'_> {
     pub fn counts(&self) -> Result<Counts> {
         let (connection, sight) = self.parts();
         let count = |sql: &str, parameters: &[&dyn ToSql]| {
-            let count = connection.row(sql, parameters, |row| row.get::<_, i64>(0))?;
+            let count: Option<i64> = connection.value(sql, parameters)?;
             Outcome::Ok(count.unwrap_or_default().unsigned_abs())
         };
         let mut conversations = 0;
@@ -110,7 +110,7 @@ fn tally<T: FromSql + PartialEq>(
 ) -> Outcome<Vec<(T, u64)>> {
     let mut found: Vec<(T, u64)> = Vec::new();
     for state in sight.rows(connection, sql, params![], usize::MAX, |row| {
-        row.get("state")
+        Ok(row.get("state")?)
     })? {
         match found.iter_mut().find(|(known, _)| *known == state) {
             Some((_, count)) => *count += 1,
@@ -121,6 +121,6 @@ fn tally<T: FromSql + PartialEq>(
 }
 
 /// A state and its number of rows.
-fn counted<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<(T, u64)> {
+fn counted<T: FromSql>(row: &Row<'_>) -> Outcome<(T, u64)> {
     Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
 }

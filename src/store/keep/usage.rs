@@ -294,7 +294,7 @@ fn day_of(time: Timestamp) -> String {
 }
 
 /// Usage from three columns of a row.
-pub(crate) fn usage_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
+pub(crate) fn usage_from_row(row: &Row<'_>, first: usize) -> Outcome<Usage> {
     let [input, output, cached] = [0, 1, 2].map(|place| row.get::<_, i64>(first + place));
     Ok(Usage {
         input: input?.unsigned_abs(),

@@ -410,7 +410,7 @@ fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
     connection.find("delivery", DELIVERY, id, |row| from_row(connection, row))
 }
 
-fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Delivery> {
+fn from_row(connection: &Connection, row: &Row<'_>) -> Outcome<Delivery> {
     Ok(from_row!(row => Delivery {
         id, turn_id, conversation_id, account, state, attempts, created_at, next_at, last_error;
         readers: audience::readers_of(connection, row.get("conversation_id")?)?,

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
+use crate::engine::failure::Outcome;
 use crate::engine::integrity::open_to_look;
 use crate::engine::query::Statements;
 use crate::engine::schema::OpenError;
@@ -57,39 +58,26 @@ impl Store {
 /// It does not exist, cannot be read, or is not a database of this version of Hearth.
 pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
     let connection = open_to_look(path)?;
-    let failed = |error| OpenError::new(path, error);
-    Ok(Actors {
-        users: all(
-            &connection,
-            "SELECT name FROM users ORDER BY folded_name",
-            |row| row.get(0),
-        )
-        .map_err(failed)?,
-        guests: all(&connection, BLIND_GUESTS, |row| row.get(0)).map_err(failed)?,
-        tokens: tokens::list(&connection, false, None).map_err(failed)?,
-        schedules: all(
-            &connection,
-            "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id
-             WHERE s.is_paused = 0 GROUP BY u.id ORDER BY u.folded_name",
-            |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
-        )
-        .map_err(failed)?,
-        calendars: all(
-            &connection,
-            "SELECT u.name, c.name, c.problem, c.is_failing FROM calendars c
-             CROSS JOIN users u ON u.id = c.owner_id WHERE c.problem IS NOT NULL
-             ORDER BY u.folded_name, c.folded",
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-        )
-        .map_err(failed)?,
-        senders: senders::all(&connection).map_err(failed)?,
-    })
-}
-
-fn all<T>(
-    connection: &rusqlite::Connection,
-    sql: &str,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare(sql)?.query_map([], read)?.collect()
+    let read = || -> Outcome<Actors> {
+        Ok(Actors {
+            users: connection.values("SELECT name FROM users ORDER BY folded_name", params![])?,
+            guests: connection.values(BLIND_GUESTS, params![])?,
+            tokens: tokens::list(&connection, false, None)?,
+            schedules: connection.rows(
+                "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id
+                 WHERE s.is_paused = 0 GROUP BY u.id ORDER BY u.folded_name",
+                params![],
+                |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+            )?,
+            calendars: connection.rows(
+                "SELECT u.name, c.name, c.problem, c.is_failing FROM calendars c
+                 CROSS JOIN users u ON u.id = c.owner_id WHERE c.problem IS NOT NULL
+                 ORDER BY u.folded_name, c.folded",
+                params![],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+            )?,
+            senders: senders::all(&connection)?,
+        })
+    };
+    read().map_err(|failure| OpenError::new(path, failure))
 }

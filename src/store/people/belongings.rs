@@ -1,9 +1,10 @@
 //! What belongs to a person, counted before they are removed.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
+use crate::engine::query::Statements;
 use crate::people::user::User;
 use base::error::Result;
 use protocol::record::Belongings;
@@ -20,7 +21,7 @@ impl Store {
 
 /// The same within a transaction.
 pub(crate) fn count(connection: &Connection, of: &User) -> Outcome<Belongings> {
-    let counted = connection.query_row(COUNT, params![of.id], |row| {
+    connection.find("user", COUNT, of.id, |row| {
         let count = |place| row.get::<_, i64>(place).map(i64::unsigned_abs);
         Ok(Belongings {
             name: of.name.clone(),
@@ -33,8 +34,7 @@ pub(crate) fn count(connection: &Connection, of: &User) -> Outcome<Belongings> {
             tokens: count(6)?,
             calendars: count(7)?,
         })
-    })?;
-    Ok(counted)
+    })
 }
 
 const COUNT: &str = "WITH alone AS (

@@ -158,7 +158,7 @@ const LIST: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.expires_at > ?1 ORDER BY i.id DESC";
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Invitation> {
+fn from_row(row: &Row<'_>) -> Outcome<Invitation> {
     Ok(from_row!(row => Invitation {
         user_id, name, called, role, is_reset, created_by, created_at, expires_at
     }))

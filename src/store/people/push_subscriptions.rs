@@ -157,7 +157,7 @@ pub(crate) fn find(
     connection.row(FIND_SUBSCRIPTION, params![id, now], from_row)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<(PushId, PushSubscription)> {
+fn from_row(row: &Row<'_>) -> Outcome<(PushId, PushSubscription)> {
     let text = |column: &str| row.get::<_, String>(column).map(Secret::new);
     let subscription = PushSubscription {
         endpoint: text("endpoint")?,

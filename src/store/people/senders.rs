@@ -200,10 +200,9 @@ pub(crate) fn chat_of(
 }
 
 /// All linked senders, for whoever only looks into a database.
-pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<LinkedSender>> {
+pub(crate) fn all(connection: &Connection) -> Outcome<Vec<LinkedSender>> {
     let nobody: Option<UserId> = None;
-    let mut statement = connection.prepare(SENDERS)?;
-    statement.query_map(params![nobody], from_row)?.collect()
+    connection.rows(SENDERS, params![nobody], from_row)
 }
 
 pub(crate) const LINKED: &str = "SELECT u.* FROM senders s CROSS JOIN users u \
@@ -218,6 +217,6 @@ pub(crate) const SENDERS: &str = "SELECT s.account, s.sender, s.user_id, s.creat
      FROM senders s CROSS JOIN users u ON u.id = s.user_id \
      WHERE s.user_id = ifnull(?1, s.user_id) ORDER BY s.account, s.sender";
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<LinkedSender> {
+fn from_row(row: &Row<'_>) -> Outcome<LinkedSender> {
     Ok(from_row!(row => LinkedSender { account, sender, user_id, name, created_at }))
 }

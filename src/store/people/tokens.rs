@@ -285,7 +285,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn tokens(&self, sessions: bool) -> Result<Vec<Token>> {
-        self.read(|connection| Ok(list(connection, sessions, None)?))
+        self.read(|connection| list(connection, sessions, None))
     }
 
     /// The tokens and sessions of one person, and the tokens that speak for them, newest first,
@@ -294,7 +294,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn tokens_of(&self, id: UserId) -> Result<Vec<Token>> {
-        self.read(|connection| Ok(list(connection, true, Some(id))?))
+        self.read(|connection| list(connection, true, Some(id)))
     }
 
     /// Deletes a token or session of this person, or ends that one of somebody else speaks for
@@ -350,7 +350,7 @@ pub fn not_spoken_for() -> Error {
 }
 
 fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
-    let name_of = |id: UserId| write.find("user", NAME, id, |row| row.get(0));
+    let name_of = |id: UserId| write.find("user", NAME, id, |row| Ok(row.get(0)?));
     let user = name_of(new.user_id)?;
     let mut token = Token {
         id: write.id(),
@@ -400,10 +400,8 @@ pub(crate) fn list(
     connection: &Connection,
     sessions: bool,
     of: Option<UserId>,
-) -> rusqlite::Result<Vec<Token>> {
-    let mut statement = connection.prepare_cached(LIST_TOKENS)?;
-    let parameters = params![sessions, SESSION, MOST, of];
-    statement.query_map(parameters, from_row)?.collect()
+) -> Outcome<Vec<Token>> {
+    connection.rows(LIST_TOKENS, params![sessions, SESSION, MOST, of], from_row)
 }
 
 /// Names have no line ends.
@@ -431,14 +429,14 @@ fn words_of(language: Option<String>) -> Words {
 }
 
 /// The lower of the roles of a token and its owner, of a row that begins with them.
-fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
+fn granted_role(row: &Row<'_>) -> Outcome<UserRole> {
     let (token_role, user_role): (UserRole, UserRole) = (row.get(0)?, row.get(1)?);
     Ok(token_role.min(user_role))
 }
 
 /// Of a row of [`FIND_IDENTITY`], by the places of its columns: every request with a token
 /// comes here.
-fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
+fn identity_from_row(row: &Row<'_>) -> Outcome<Identity> {
     let (role, scope) = (granted_role(row)?, scope_from_row(row, 2)?);
     let is_lower = role < row.get(1)?;
     let speaks_for_others: bool = row.get(4)?;
@@ -455,7 +453,7 @@ fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
 }
 
 /// From two columns of a row.
-fn scope_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<TokenScope> {
+fn scope_from_row(row: &Row<'_>, first: usize) -> Outcome<TokenScope> {
     let tools: Option<String> = row.get(first)?;
     Ok(TokenScope {
         tools: tools.as_deref().map(tool_names),
@@ -469,7 +467,7 @@ pub(crate) fn tool_names(column: &str) -> Arc<[String]> {
     names.map(str::to_owned).collect()
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Token> {
+fn from_row(row: &Row<'_>) -> Outcome<Token> {
     let others: Option<String> = row.get("others")?;
     let others = others.iter().flat_map(|names| names.lines());
     let speaks_for_others: bool = row.get("speaks_for_others")?;

@@ -2,6 +2,7 @@
 
 use rusqlite::Row;
 
+use crate::engine::failure::Outcome;
 use crate::engine::query::from_row;
 use base::clock::Timestamp;
 use base::ids::UserId;
@@ -63,7 +64,7 @@ impl User {
 
 pub(crate) const FIND: &str = "SELECT * FROM users WHERE id = ?";
 
-pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {
+pub(crate) fn from_row(row: &Row<'_>) -> Outcome<User> {
     Ok(from_row!(row => User {
         id, name, role, password_hash, created_at, display_name, language, last_language
     }))

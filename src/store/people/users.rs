@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
-use crate::engine::failure::{Failure, Outcome};
+use crate::engine::failure::Outcome;
 use crate::engine::integrity;
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, check_changed};
@@ -23,7 +23,7 @@ use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
-use base::language::{Said, Words};
+use base::language::Words;
 use base::people::{look, plain_look};
 use protocol::record::Belongings;
 
@@ -58,7 +58,8 @@ pub type DisplayNames = BTreeMap<String, String>;
 
 pub(crate) fn display_names(connection: &Connection) -> Outcome<DisplayNames> {
     let sql = "SELECT name, display_name FROM users WHERE display_name IS NOT NULL";
-    let named: Vec<(String, String)> = connection.rows(sql, params![], |row| row.try_into())?;
+    let named: Vec<(String, String)> =
+        connection.rows(sql, params![], |row| Ok(row.try_into()?))?;
     Ok(named.into_iter().collect())
 }
 
@@ -126,8 +127,7 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn user_by_id(&self, id: UserId) -> Result<Option<User>> {
         let (connection, sight) = self.parts();
-        let user = sight.directory().user(connection, id);
-        Ok(user.map_err(Failure::from)?)
+        Ok(sight.directory().user(connection, id)?)
     }
 }
 
@@ -430,14 +430,9 @@ const SEEN_BY_ONE: &str = "SELECT c.id FROM audience_members m
 /// # Errors
 /// It does not exist, cannot be read, or is not a database of Hearth.
 pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserRole>, OpenError> {
-    integrity::open_to_look(path)?
-        .query_row(
-            "SELECT role FROM users WHERE folded_name = ?",
-            [fold(name)],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(|error| OpenError::new(path, error))
+    let role = "SELECT role FROM users WHERE folded_name = ?";
+    let found = integrity::open_to_look(path)?.value(role, params![fold(name)]);
+    found.map_err(|failure| OpenError::new(path, failure))
 }
 
 /// Names that differ only in case have the same folded form.
@@ -454,8 +449,7 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     )?;
     let user = find(connection, id)?;
     if user.role == UserRole::Admin && !other_admin {
-        let last = Said::of("error.last_admin", &[("name", &user.name)]);
-        return Err(Error::invalid_request(last).into());
+        return Err(Error::refused("error.last_admin", &[("name", &user.name)]).into());
     }
     Ok(user)
 }
@@ -520,7 +514,7 @@ fn check_free(
             (false, true) => "error.name_looks",
             (false, false) => continue,
         };
-        return Err(Error::invalid_request(Said::of(key, &[("name", other)])).into());
+        return Err(Error::refused(key, &[("name", other)]).into());
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -12,7 +12,6 @@ use crate::engine::query::Statements;
 use crate::people::user::{self, User};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
-use base::language::Said;
 pub use base::people::Audience;
 use base::people::UserRole;
 
@@ -79,7 +78,7 @@ pub(crate) const SEEN_COLUMNS: usize = 3;
 
 impl Belongs {
     /// From the first three columns of a row.
-    pub fn from_row(row: &Row<'_>) -> rusqlite::Result<Belongs> {
+    pub fn from_row(row: &Row<'_>) -> Outcome<Belongs> {
         Ok(Belongs {
             audience_id: row.get(0)?,
             owner_id: row.get(1)?,
@@ -128,19 +127,15 @@ pub(crate) fn intern(
     };
     let mut people: BTreeSet<UserId> = owner.into_iter().collect();
     for name in names {
-        let found = write.row(
-            "SELECT id FROM users WHERE folded_name = ?",
-            params![base::people::folded(name)],
-            |row| row.get::<_, UserId>(0),
-        )?;
+        let user = "SELECT id FROM users WHERE folded_name = ?";
+        let found: Option<UserId> = write.value(user, params![base::people::folded(name)])?;
         match (found, unknown) {
             (Some(id), _) => {
                 people.insert(id);
             }
             (None, UnknownName::Skip) => {}
             (None, UnknownName::Refuse) => {
-                let nobody = Said::of("error.nobody_to_share", &[("name", name)]);
-                return Err(Error::invalid_request(nobody).into());
+                return Err(Error::refused("error.nobody_to_share", &[("name", name)]).into());
             }
         }
     }
@@ -182,13 +177,12 @@ pub(crate) fn retire_those_with(write: &Write<'_>, person: UserId) -> Outcome<()
 }
 
 /// Those who may see what has this audience.
-pub(crate) fn readers(connection: &Connection, id: AudienceId) -> rusqlite::Result<Readers> {
+pub(crate) fn readers(connection: &Connection, id: AudienceId) -> Outcome<Readers> {
     if id == AudienceId::HOUSEHOLD {
         return Ok(Readers::Household);
     }
-    let mut statement = connection.prepare_cached(MEMBERS)?;
-    let people = statement.query_map([id], |row| row.get(0))?;
-    Ok(Readers::People(people.collect::<rusqlite::Result<_>>()?))
+    let people = connection.values(MEMBERS, params![id])?;
+    Ok(Readers::People(people.into()))
 }
 
 /// Whether somebody may see what has the audience `now` who may not see what has the
@@ -222,13 +216,11 @@ pub(crate) fn is_wider(
 pub(crate) fn readers_of(
     connection: &Connection,
     conversation: ConversationId,
-) -> rusqlite::Result<Readers> {
-    let mut statement =
-        connection.prepare_cached("SELECT audience_id FROM conversations WHERE id = ?")?;
-    readers(
-        connection,
-        statement.query_row([conversation], |row| row.get(0))?,
-    )
+) -> Outcome<Readers> {
+    let audience = "SELECT audience_id FROM conversations WHERE id = ?";
+    let read = |row: &Row<'_>| Ok(row.get(0)?);
+    let audience = connection.find("conversation", audience, conversation, read)?;
+    readers(connection, audience)
 }
 
 /// Users, the members of audiences, and the owners of conversations, each read once.
@@ -242,21 +234,16 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// A user, if there still is one.
-    pub fn user(&mut self, connection: &Connection, id: UserId) -> rusqlite::Result<Option<User>> {
+    pub fn user(&mut self, connection: &Connection, id: UserId) -> Outcome<Option<User>> {
         kept(&mut self.users, id, || {
-            one(connection, user::FIND, id, user::from_row)
+            connection.row(user::FIND, params![id], user::from_row)
         })
     }
 
     /// The audiences of people to which a person belongs, in rising order.
-    pub fn audiences(
-        &mut self,
-        connection: &Connection,
-        id: UserId,
-    ) -> rusqlite::Result<Vec<AudienceId>> {
+    pub fn audiences(&mut self, connection: &Connection, id: UserId) -> Outcome<Vec<AudienceId>> {
         kept(&mut self.audiences, id, || {
-            let mut statement = connection.prepare_cached(AUDIENCES_OF)?;
-            statement.query_map([id], |row| row.get(0))?.collect()
+            connection.values(AUDIENCES_OF, params![id])
         })
     }
 
@@ -265,9 +252,9 @@ impl Directory {
         &mut self,
         connection: &Connection,
         id: ConversationId,
-    ) -> rusqlite::Result<Option<Belongs>> {
+    ) -> Outcome<Option<Belongs>> {
         kept(&mut self.conversations, id, || {
-            one(connection, BELONGS, id, Belongs::from_row)
+            connection.row(BELONGS, params![id], Belongs::from_row)
         })
     }
 
@@ -276,17 +263,13 @@ impl Directory {
         &mut self,
         connection: &Connection,
         user: Option<UserId>,
-    ) -> rusqlite::Result<Option<String>> {
+    ) -> Outcome<Option<String>> {
         let Some(user) = user else { return Ok(None) };
         Ok(self.user(connection, user)?.map(|user| user.name))
     }
 
     /// Those who may see what has this audience.
-    pub fn readers(
-        &mut self,
-        connection: &Connection,
-        id: AudienceId,
-    ) -> rusqlite::Result<Readers> {
+    pub fn readers(&mut self, connection: &Connection, id: AudienceId) -> Outcome<Readers> {
         kept(&mut self.readers, id, || readers(connection, id))
     }
 
@@ -296,7 +279,7 @@ impl Directory {
         connection: &Connection,
         owner: Option<UserId>,
         id: AudienceId,
-    ) -> rusqlite::Result<Audience> {
+    ) -> Outcome<Audience> {
         let Readers::People(people) = self.readers(connection, id)? else {
             return Ok(Audience::Household);
         };
@@ -316,23 +299,12 @@ impl Directory {
 fn kept<K: Copy + Ord, V: Clone>(
     known: &mut BTreeMap<K, V>,
     key: K,
-    read: impl FnOnce() -> rusqlite::Result<V>,
-) -> rusqlite::Result<V> {
+    read: impl FnOnce() -> Outcome<V>,
+) -> Outcome<V> {
     Ok(match known.entry(key) {
         Entry::Occupied(known) => known.get().clone(),
         Entry::Vacant(unknown) => unknown.insert(read()?).clone(),
     })
-}
-
-/// The row of a statement with one parameter.
-fn one<T>(
-    connection: &Connection,
-    sql: &str,
-    id: impl ToSql,
-    from_row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_row([id], from_row).optional()
 }
 
 pub(crate) const AUDIENCES_OF: &str =

@@ -6,7 +6,7 @@ use crate::chat::conversations::{self, Conversation};
 use crate::chat::steps;
 use crate::chat::turns::Turn;
 use crate::engine::database::Store;
-use crate::engine::failure::{Failure, Outcome};
+use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::Statements;
@@ -46,8 +46,8 @@ impl Snapshot<'_> {
         if !turn_sees(connection, directory, turn)? {
             return Err(askers::unseen(turn.conversation_id));
         }
-        let thing = directory.conversation(connection, turn.conversation_id);
-        Ok(thing.map_err(Failure::from)?.map(|thing| thing.audience_id))
+        let thing = directory.conversation(connection, turn.conversation_id)?;
+        Ok(thing.map(|thing| thing.audience_id))
     }
 
     /// The person who reads, or the only one who reads the conversation; none where others
@@ -67,12 +67,8 @@ impl Snapshot<'_> {
         }
         let (connection, sight) = self.parts();
         let directory = &mut sight.directory();
-        let thing = directory.conversation(connection, conversation);
-        let readers = match thing.map_err(Failure::from)? {
-            Some(thing) => {
-                let readers = directory.readers(connection, thing.audience_id);
-                readers.map_err(Failure::from)?
-            }
+        let readers = match directory.conversation(connection, conversation)? {
+            Some(thing) => directory.readers(connection, thing.audience_id)?,
             None => known.clone(),
         };
         Ok(match &readers {
@@ -88,8 +84,8 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn caller_of(&self, id: ConversationId) -> Result<Option<String>> {
         let (connection, sight) = self.parts();
-        let thing = sight.directory().conversation(connection, id);
-        Ok(thing.map_err(Failure::from)?.and_then(|thing| {
+        let thing = sight.directory().conversation(connection, id)?;
+        Ok(thing.and_then(|thing| {
             let is_read = thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD;
             thing.account.filter(|_| is_read)
         }))

@@ -294,7 +294,7 @@ impl Sight {
         sql: &str,
         parameters: &[&dyn ToSql],
         limit: usize,
-        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut from_row: impl FnMut(&Row<'_>) -> Outcome<T>,
     ) -> Outcome<Vec<T>> {
         let mut found = Vec::new();
         if self.is_blind() {
@@ -323,7 +323,7 @@ impl Sight {
         what: &str,
         sql: &str,
         id: I,
-        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut from_row: impl FnMut(&Row<'_>) -> Outcome<T>,
     ) -> Outcome<(T, Belongs)> {
         let found = connection.row(sql, &[&id], |row| {
             let belongs = Belongs::from_row(row)?;
@@ -341,7 +341,7 @@ impl Sight {
     }
 
     /// Whether the thing of a row is seen, whose first columns are [`seen_columns`].
-    pub fn sees_row(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
+    pub fn sees_row(&self, row: &Row<'_>) -> Outcome<bool> {
         Ok(match &self.seen {
             Seen::All => true,
             Seen::Of(audiences) if self.caller.is_none() => {

@@ -156,7 +156,7 @@ fn a_deleted_conversation_leaves_nothing() {
         let count: Option<i64> = store
             .read(|connection| {
                 let sql = format!("SELECT count(*) FROM {table}");
-                connection.row(&sql, params![], |row| row.get(0))
+                connection.row(&sql, params![], |row| Ok(row.get(0)?))
             })
             .unwrap();
         assert_eq!(count, Some(left), "{table}");

@@ -323,7 +323,7 @@ fn what_has_served_its_time_is_purged() {
         store
             .read(|connection| {
                 connection.row("SELECT count(*) FROM idempotency", params![], |row| {
-                    row.get::<_, i64>(0)
+                    Ok(row.get::<_, i64>(0)?)
                 })
             })
             .unwrap()

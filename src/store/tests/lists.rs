@@ -70,7 +70,7 @@ fn a_list_is_made_changed_and_deleted() {
     assert!(store.seen(&all()).lists().unwrap().is_empty());
     let left = store.read(|connection| {
         connection.row("SELECT count(*) FROM list_items", params![], |row| {
-            row.get::<_, i64>(0)
+            Ok(row.get::<_, i64>(0)?)
         })
     });
     assert_eq!(left.unwrap(), Some(0));

@@ -162,7 +162,7 @@ fn a_machine_that_registers_again_has_its_new_name() {
                 connection.row(
                     "SELECT name FROM machines WHERE id = ?",
                     params![id.as_str()],
-                    |row| row.get(0),
+                    |row| Ok(row.get(0)?),
                 )
             })
             .unwrap();

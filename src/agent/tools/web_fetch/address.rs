@@ -36,7 +36,7 @@ pub(super) fn check(url: &str) -> Result<String, String> {
 
 /// What a reference found at `base`, an address of [`check`], leads to
 /// (RFC 3986, 5.2). The result is still to be checked.
-pub(in crate::tools) fn join(base: &str, reference: &str) -> String {
+pub(crate) fn join(base: &str, reference: &str) -> String {
     let reference = reference.trim();
     let scheme = reference.split_once(':').map(|(scheme, _)| scheme);
     let is_absolute = scheme.is_some_and(|scheme| {
@@ -60,7 +60,7 @@ pub(in crate::tools) fn join(base: &str, reference: &str) -> String {
         Some('/') => reference.to_owned(),
         Some('?') => format!("{file}{reference}"),
         Some(_) => {
-            let directory = &file[..file.rfind('/').map_or(0, |place| place + 1)];
+            let directory = file.rfind('/').map_or("/", |place| &file[..=place]);
             format!("{directory}{reference}")
         }
     };

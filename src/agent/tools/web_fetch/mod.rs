@@ -19,7 +19,7 @@ use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, text_of_pdf};
 use super::readable;
 use super::wording::{Approver, Intent};
 use address::check;
-pub(super) use address::join;
+pub(crate) use address::join;
 use base::address::AddressScope;
 use base::measure::byte_count;
 use config::{self, Config, Reachable};

@@ -124,10 +124,7 @@ impl<'a> Search<'a> {
                 .collect();
             for place in common {
                 let both = format!("({}) AND {}", any.join(" OR "), expression(self, place));
-                for id in self
-                    .connection
-                    .rows(MATCHES, params![both], |row| row.get(0))?
-                {
+                for id in self.connection.values(MATCHES, params![both])? {
                     if let Some(candidate) = found.get_mut(&id) {
                         candidate.has |= 1 << place;
                     }
@@ -141,7 +138,7 @@ impl<'a> Search<'a> {
             let parameters = params![place(from), place(until), MOST_READ as i64];
             let of_days: Vec<(i64, ConversationId)> =
                 self.connection
-                    .rows(OF_TIME, parameters, |row| row.try_into())?;
+                    .rows(OF_TIME, parameters, |row| Ok(row.try_into()?))?;
             for (id, conversation) in of_days {
                 if self.sees(conversation)? {
                     take(&mut found, id, conversation, 0);
@@ -230,7 +227,8 @@ fn seen_spans(connection: &Connection, sight: &Sight) -> Outcome<Vec<(i64, i64)>
     let mut spans = Vec::new();
     for audience in audiences {
         let parameters = params![audience, MOST_SPANS as i64 + 1];
-        let found: Vec<(i64, i64)> = connection.rows(SPANS, parameters, |row| row.try_into())?;
+        let found: Vec<(i64, i64)> =
+            connection.rows(SPANS, parameters, |row| Ok(row.try_into()?))?;
         spans.extend(found);
         if spans.len() > MOST_SPANS {
             return Ok(vec![EVERYWHERE]);

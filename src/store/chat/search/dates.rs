@@ -24,16 +24,6 @@ const MONTHS: [&str; 12] = [
 /// What stands before a month that is no other word.
 const BEFORE_MONTH: &str = "in of last this since until till early late mid during by before after \
     on im seit ab bis letzten diesen ende anfang mitte en de du depuis desde hasta i siden for";
-/// What asks when something was.
-pub(super) const WHEN: &[&str] = &["when", "wann", "quand", "cuando", "nar", "date", "datum"];
-/// What tells when something was, beside the months.
-const TIMES: &str = "yesterday today tonight tomorrow ago last next week weeks weekend month months \
-    year years monday tuesday wednesday thursday friday saturday sunday gestern heute morgen \
-    vorgestern woche wochen monat monate jahr jahre letzte letzten nachste nachsten montag dienstag \
-    mittwoch donnerstag freitag samstag sonntag hier demain semaine mois annee dernier derniere \
-    lundi mardi mercredi jeudi vendredi samedi dimanche ayer manana semana mes pasado pasada lunes \
-    martes miercoles jueves viernes sabado domingo igar imorgen uke maned ar mandag tirsdag onsdag \
-    torsdag fredag lordag sondag";
 const YESTERDAY: &str = "yesterday gestern ayer";
 const TODAY: &str = "today heute aujourd hoy";
 const LAST: &str =
@@ -52,11 +42,6 @@ pub(super) struct Named {
     pub days: (i64, i64),
     /// The places of its words in the question.
     pub words: Vec<usize>,
-}
-
-/// Whether a folded word tells when something was.
-pub(super) fn tells_when(word: &str) -> bool {
-    is_one(TIMES, word) || month_of(word).is_some_and(|_| word.len() > 3)
 }
 
 fn is_one(words: &str, word: &str) -> bool {

@@ -3,7 +3,7 @@
 use super::dates;
 use super::index::{each_word, to_term};
 use crate::home::recall::lexicon::LEXICON;
-use crate::home::recall::terms::{Kind, Side, fold, terms};
+use crate::home::recall::terms::{Kind, Side, terms};
 use base::clock::Timestamp;
 
 /// Most words that are looked for; the rest is ignored.
@@ -140,8 +140,6 @@ pub(super) struct Query {
     pub asked: Vec<Asked>,
     /// From when until when it was said, in milliseconds since 1970.
     pub days: Option<(i64, i64)>,
-    /// Whether it is asked when something was.
-    pub is_when: bool,
 }
 
 impl Query {
@@ -158,8 +156,6 @@ impl Query {
         each_word(text, &mut |kind, word| words.push((kind, word.to_owned())));
         let folded: Vec<&str> = words.iter().map(|(_, word)| word.as_str()).collect();
         let date = dates::find(&folded, now);
-        let is_when =
-            folded.iter().any(|word| dates::WHEN.contains(word)) || fold(text).contains("how long");
 
         let of_content = terms(&LEXICON, text, MOST_WORDS, Side::Neither);
         let is_content = |kind: Kind, word: &str| {
@@ -223,7 +219,6 @@ impl Query {
         Query {
             asked,
             days: date.map(|date| (date.days.0 - HALF_A_DAY, date.days.1 + HALF_A_DAY)),
-            is_when,
         }
     }
 }

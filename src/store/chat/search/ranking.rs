@@ -7,10 +7,9 @@ use std::rc::Rc;
 use rusqlite::{Row, params};
 
 use super::candidates::Candidate;
-use super::{Hit, MOST_READ, Search, dates, index};
+use super::{Hit, MOST_READ, Search, index};
 use crate::engine::failure::Outcome;
 use crate::engine::query::Statements;
-use crate::home::recall::terms::Kind;
 use crate::home::vector::Vector;
 use crate::sight::viewer::select_seen;
 use base::clock::Timestamp;
@@ -40,13 +39,12 @@ const SHORT_LENGTH: f32 = 15.0;
 /// What a word says in the message before or after, and in the title.
 const NEIGHBOUR: f32 = 0.4;
 const OF_TITLE: f64 = 0.15;
-/// What it is worth to be of the days that were asked for, to be said by somebody who was asked
-/// for, and to tell when something was if that was asked; as shares of all words.
+/// What it is worth to be of the days that were asked for, and to be said by somebody who was
+/// asked for; as shares of all words.
 const OF_DAYS: f64 = 0.6;
 const OF_SPEAKER: f64 = 0.1;
 /// What is left of a message that says the same as a better one.
 const REPEATED: f64 = 0.5;
-const TELLS_WHEN: f64 = 0.06;
 
 /// The score of a message, its id, where it is, and those before and after it.
 pub(super) type Passage = (f64, i64, ConversationId, [Option<i64>; 2]);
@@ -62,7 +60,6 @@ pub(super) struct Said {
     /// Whether the one who says it is asked for by name.
     is_speaker: bool,
     pub text: String,
-    tells_when: bool,
     created_at: i64,
 }
 
@@ -170,9 +167,6 @@ impl Search<'_> {
             if said.is_speaker {
                 score += OF_SPEAKER * all;
             }
-            if self.query.is_when && said.tells_when {
-                score += TELLS_WHEN * all;
-            }
             score += OF_TITLE * by_title.get(&conversation).unwrap_or(&0.0);
             let neighbours = [before, after].map(|said| said.map(|said| said.id));
             passages.push((score, id, conversation, neighbours));
@@ -243,28 +237,26 @@ impl Search<'_> {
         titles.sort_unstable();
         titles.dedup();
         let compared = titles.into_iter().map(|(id, title)| {
-            let (has, _, _) = self.compare(&title);
+            let (has, _) = self.compare(&title);
             (id, title, has)
         });
         Ok(compared.collect())
     }
 
-    /// How much a text has of each word that is asked, how many words it has, and whether it
-    /// tells when something was.
-    fn compare(&self, text: &str) -> (Vec<f32>, usize, bool) {
+    /// How much a text has of each word that is asked, and how many words it has.
+    fn compare(&self, text: &str) -> (Vec<f32>, usize) {
         let asked = &self.query.asked;
-        let (mut has, mut words, mut tells_when) = (vec![0.0; asked.len()], 0, false);
+        let (mut has, mut words) = (vec![0.0; asked.len()], 0);
         let mut term = String::new();
         let text = &text[..text.floor_char_boundary(MOST_BYTES)];
         index::each_word(text, &mut |kind, word| {
             words += 1;
-            tells_when |= self.query.is_when && kind == Kind::Word && dates::tells_when(word);
             index::to_term(kind, word, &mut term);
             for (asked, has) in asked.iter().zip(&mut has) {
                 *has += asked.likeness(word, &term);
             }
         });
-        (has, words, tells_when)
+        (has, words)
     }
 
     /// A message of a conversation: the one with this id, or the next or last beside it.
@@ -280,7 +272,7 @@ impl Search<'_> {
                 return Ok(Rc::clone(known));
             }
             let text = row.get_ref(1)?.as_str()?;
-            let (mut has, words, tells_when) = self.compare(text);
+            let (mut has, words) = self.compare(text);
             let words = (words as f32).max(SHORT_LENGTH);
             let length = 1.0 - LENGTH + LENGTH * words / USUAL_LENGTH;
             for has in &mut has {
@@ -295,7 +287,6 @@ impl Search<'_> {
                 has,
                 is_speaker,
                 text: text.to_owned(),
-                tells_when,
                 created_at: row.get(3)?,
             }))
         })?;
