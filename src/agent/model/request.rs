@@ -557,11 +557,7 @@ impl ProviderError {
             ProviderError::Cancelled => {
                 Error::worded(Code::InvalidRequest, "error.turn_stopped", &[]).with_status(409)
             }
-            ProviderError::TimedOut => Error::server(
-                Said::of("error.turn_time", &[]),
-                "the model had not answered when the time was up (limits.turn_seconds)",
-            )
-            .with_status(504),
+            ProviderError::TimedOut => out_of_time("the model had not answered"),
             ProviderError::Failed {
                 public,
                 detail,
@@ -570,6 +566,12 @@ impl ProviderError {
             } => refusal.apply(Error::server(public, detail)),
         }
     }
+}
+
+/// The error of a turn whose time is up; it says what was waited for until then.
+pub fn out_of_time(unfinished: &str) -> Error {
+    let detail = format!("{unfinished} when the time was up (limits.turn_seconds)");
+    Error::server(Said::of("error.turn_time", &[]), detail).with_status(504)
 }
 
 /// For the log.
