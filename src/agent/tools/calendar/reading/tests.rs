@@ -184,7 +184,7 @@ fn too_much_is_left_out_and_said() {
     let every_hour = event("DTSTART:20260321T080000Z / RRULE:FREQ=HOURLY");
     let (found, problem) = read(&every_hour);
     assert_eq!(found.len(), 1);
-    assert!(problem.unwrap().contains("not known (FREQ=HOURLY)"));
+    assert!(problem.unwrap().contains("unknown rule (FREQ=HOURLY)"));
     // Three thousand that come each day: two million times.
     let daily = "BEGIN:VEVENT\r\nDTSTART:20200101T080000Z\r\nSUMMARY:X\r\nRRULE:FREQ=DAILY\r\nUID:";
     let many: String = (0..3_000)
