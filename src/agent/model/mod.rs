@@ -77,7 +77,7 @@ pub use request::{
     Cause, ChatMessage, Content, FileKind, FileReader, Heard, ModelFile, ModelHealth, ModelReply,
     ModelRequest, Provider, ProviderError, Refusal, Takes, ToolSpec,
 };
-pub(crate) use request::{earlier_block, make_call_id};
+pub(crate) use request::{earlier_block, make_call_id, out_of_time};
 use servers::{Server, Servers};
 
 /// The servers that a configuration names. They keep open connections and what they have

@@ -35,6 +35,10 @@ const CUTS: [(&str, FinishReason); 9] = [
     ("error", FinishReason::Interrupted),
 ];
 
+/// How long a server may be silent once it has said why the model stopped. Only the number of
+/// tokens is still to come.
+const SILENCE_AFTER_END: Duration = Duration::from_secs(5);
+
 /// A reply as its parts arrive.
 pub struct ReplyBuilder<'a> {
     /// The text, without the model's thoughts.
@@ -152,7 +156,12 @@ fn read_stream(
     let mut held = None;
     while !reply.is_complete {
         let has_token = reply.has_token();
+        // Some servers send an empty reason with every piece.
+        let has_ended = (reply.finish_reason.as_ref()).is_some_and(|reason| !reason.is_empty());
         let patience = &mut events.source().patience;
+        if has_ended {
+            patience.silence = patience.silence.min(SILENCE_AFTER_END);
+        }
         if has_token {
             patience.first_token = None;
         } else if reply.is_thinking {
@@ -164,6 +173,11 @@ fn read_stream(
             }
             false => events.next(),
         };
+        // The reply is whole: what fails now takes nothing from it.
+        let is_over = has_ended && !matches!(event, Err(ClientError::Cancelled));
+        if is_over && event.is_err() {
+            break;
+        }
         let event = event.map_err(|error| match error {
             ClientError::Silent(_) if !has_token && is_hurried => Failure::NoWord,
             error => error.into(),

@@ -445,6 +445,8 @@ pub struct Refusal {
 
 /// How long a program waits that the server gives no time.
 const USUAL_WAIT: u32 = 5;
+/// The longest wait, in seconds, that helps anybody: some servers ask for years.
+const LONGEST_USEFUL_WAIT: f64 = 86_400.0;
 
 impl Refusal {
     /// Of a server that answered with this status, or could not be asked (503). `wait` is what
@@ -455,8 +457,9 @@ impl Refusal {
             408 | 409 | 500.. => 503,
             _ => 424,
         };
-        let may_wait = matches!(status, 429 | 503) && !is_final;
         let wait = wait.filter(|wait| *wait > 0.0);
+        let is_long = wait.is_some_and(|wait| wait > LONGEST_USEFUL_WAIT);
+        let may_wait = matches!(status, 429 | 503) && !is_final && !is_long;
         let wait = wait.map_or(USUAL_WAIT, |wait| wait.ceil() as u32);
         Refusal {
             status,
@@ -554,11 +557,7 @@ impl ProviderError {
             ProviderError::Cancelled => {
                 Error::worded(Code::InvalidRequest, "error.turn_stopped", &[]).with_status(409)
             }
-            ProviderError::TimedOut => Error::server(
-                Said::of("error.turn_time", &[]),
-                "the model had not answered when the time was up (limits.turn_seconds)",
-            )
-            .with_status(504),
+            ProviderError::TimedOut => out_of_time("the model had not answered"),
             ProviderError::Failed {
                 public,
                 detail,
@@ -567,6 +566,12 @@ impl ProviderError {
             } => refusal.apply(Error::server(public, detail)),
         }
     }
+}
+
+/// The error of a turn whose time is up; it says what was waited for until then.
+pub fn out_of_time(unfinished: &str) -> Error {
+    let detail = format!("{unfinished} when the time was up (limits.turn_seconds)");
+    Error::server(Said::of("error.turn_time", &[]), detail).with_status(504)
 }
 
 /// For the log.

@@ -49,6 +49,15 @@ fn an_unusable_provider_explains_itself() {
 }
 
 #[test]
+fn nobody_is_asked_to_wait_for_years() {
+    let wait = |wait| Refusal::of(429, Some(wait), false).retry_after;
+    assert_eq!(wait(3_600.0), Some(3_600));
+    for long in [1e9, 1e30, f64::INFINITY] {
+        assert_eq!(wait(long), None, "{long}");
+    }
+}
+
+#[test]
 fn provider_errors_become_errors_of_hearth() {
     let failed = ProviderError::Failed {
         public: "The model server is away".into(),

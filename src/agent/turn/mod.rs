@@ -21,7 +21,7 @@ mod watch;
 use std::time::{Duration, Instant};
 
 use crate::model::servers::Candidate;
-use crate::model::{ProviderError, ToolSpec};
+use crate::model::{ToolSpec, out_of_time};
 pub use crate::prompt::{cut_by, said_so_far};
 use crate::prompt::{tells_nothing, waiting_note};
 use crate::tools::wording::Wording;
@@ -373,7 +373,7 @@ impl<'a> TurnLoop<'a, '_> {
             return Err(Stop::Cancelled);
         }
         if Instant::now() >= self.run.deadline {
-            return Err(ProviderError::TimedOut.into_error().into());
+            return Err(out_of_time("the tools had not finished").into());
         }
         Ok(())
     }

@@ -16,6 +16,21 @@ fn a_stream_that_is_left_open_after_its_end_is_not_waited_for() {
     assert_eq!(server.heard()[1].connection, 1);
 }
 
+/// Neither a server that forgets to close the stream nor one that breaks off takes a reply back
+/// of which it has said that it is whole.
+#[test]
+fn a_reply_counts_once_the_server_says_why_the_model_stopped() {
+    let [text, end] = [delta(json!({"content": "Hi"})), end("stop")];
+    let whole = chunk(&format!("data: {text}\n\ndata: {end}\n\n"));
+    for last in [Act::Close, Act::Hang] {
+        let script = vec![stream_head(), whole.clone(), last];
+        let server = TestServer::new(vec![script, answer(200, &said("Ho"))]);
+        let reply = streaming().reply(&provider(&server));
+        assert_eq!((&*reply.text, reply.finish_reason), ("Hi", None));
+        assert_eq!(server.heard().len(), 1);
+    }
+}
+
 #[test]
 fn a_cut_stream_is_retried_only_before_its_first_piece() {
     let good = || {
