@@ -1,6 +1,8 @@
 //! Text in which an accented letter is one character, however it was typed: keyboards, file
 //! names and voice put some together from a letter and an accent that follows it.
 
+use crate::visible::without_hidden;
+
 /// Accents (Unicode, Combining Diacritical Marks), each with the Latin, Greek and Cyrillic
 /// letters that it goes with, and what they become (UnicodeData.txt 16.0, canonical
 /// decompositions). White space does not count.
@@ -65,6 +67,14 @@ const ACCENTS: [(char, &str); 17] = [
     ('\u{327}', "CÇcçGĢgģKĶkķLĻlļNŅnņRŖrŗSŞsşTŢtţEȨeȩDḐdḑHḨhḩ"),
     ('\u{328}', "AĄaąEĘeęIĮiįUŲuųOǪoǫ"),
 ];
+
+/// A text on one line, in which what looks the same is the same.
+pub fn line(text: &str) -> String {
+    let seen = |word: &str| composed(&without_hidden(word));
+    let words = text.split_whitespace().map(seen);
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
 
 /// The text with letters and the accents that follow them put together, as in Unicode's form C:
 /// Latin, Greek and Cyrillic letters, kana and Hangul.

@@ -333,15 +333,10 @@ impl Service {
                 "\"hand_over_to\" must name somebody else who is no guest",
             ));
         }
-        let removed = self
-            .store
-            .remove_user(known.id, heir.as_ref().map(|heir| heir.id))?;
-        log::info!("user {}: removed by {}", known.name, by.user);
         let heir_id = heir.as_ref().map(|heir| heir.id);
-        if let Err(error) = agent::tools::settle(&self.data_dir, (known.id, &known.name), heir_id) {
-            log::warn!("the files of {}: {error}", known.name);
-        }
-        self.person_gone(removed.unseen);
+        let removed = self.store.remove_user(known.id, heir_id)?;
+        log::info!("user {}: removed by {}", known.name, by.user);
+        self.person_gone(&known, heir_id, removed.unseen);
         for (conversation, before) in removed.handed_over {
             let shared = self.server_snapshot()?.conversation(conversation)?;
             self.publish_shared(before, shared, &by.user);
@@ -481,15 +476,23 @@ impl Service {
         self.verifier.hash(password)
     }
 
-    /// Tells of the conversations that went with a person, ends their turns, and removes
-    /// the name from the configuration.
-    pub(super) fn person_gone(&self, gone: Vec<(ConversationId, Readers)>) {
+    /// Tells of the conversations that went with a person, ends their turns, deletes their files
+    /// or hands them over, and removes the name from the configuration.
+    pub(super) fn person_gone(
+        &self,
+        person: &User,
+        heir: Option<UserId>,
+        gone: Vec<(ConversationId, Readers)>,
+    ) {
         let busy = self.queue.conversations();
         for (id, readers) in gone {
             self.hub.delete(id, readers, &busy);
             for turn in self.queue.withdraw_all(id) {
                 self.turn_lost(turn, id);
             }
+        }
+        if let Err(error) = agent::tools::settle(&self.data_dir, (person.id, &person.name), heir) {
+            log::warn!("the files of {}: {error}", person.name);
         }
         self.hub.publish_people();
         self.finish_removals();

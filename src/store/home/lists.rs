@@ -10,12 +10,11 @@ use crate::engine::job::Write;
 use crate::engine::query::{Statements, from_row};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Viewer};
-use base::composed::composed;
+use base::composed::line;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ItemId, TurnId};
 use base::language::Said;
 use base::people::folded;
-use base::visible::without_hidden;
 
 /// Most lists.
 pub const LISTS: usize = 100;
@@ -354,14 +353,6 @@ fn place_of(list: &List, item: &str) -> Outcome<usize> {
         let fields = [("item", &*shown), ("list", &list.name)];
         Error::not_found(Said::of("error.no_item", &fields)).into()
     })
-}
-
-/// A text on one line, in which what looks the same is the same.
-fn line(text: &str) -> String {
-    let seen = |word: &str| composed(&without_hidden(word));
-    let words = text.split_whitespace().map(seen);
-    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ")
 }
 
 fn too_many(key: &'static str, most: usize) -> Failure {

@@ -16,6 +16,7 @@ use crate::sight::audience::{is_wider, private, readers};
 use crate::sight::viewer::Viewer;
 use base::calendar::Zone;
 use base::clock::Timestamp;
+use base::composed::line;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 use base::language::Words;
@@ -63,7 +64,7 @@ impl FromStr for Trigger {
         let (kind, name) = text.trim().split_once(' ').unwrap_or_default();
         let name = name.trim();
         match kind {
-            "list" if !name.is_empty() => Ok(Trigger::List(folded(name))),
+            "list" if !line(name).is_empty() => Ok(Trigger::List(folded(&line(name)))),
             "webhook" if !name.is_empty() => Ok(Trigger::Webhook(name.to_owned())),
             "event" => event(name).ok_or_else(not_a_trigger),
             _ => Err(not_a_trigger()),

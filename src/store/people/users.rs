@@ -13,6 +13,7 @@ use crate::engine::job::Write;
 use crate::engine::query::{Statements, check_changed};
 use crate::engine::schema::OpenError;
 use crate::home::forgetting::forget_all;
+use crate::home::trigger::plan_events;
 use crate::people::belongings;
 use crate::people::removals;
 use crate::people::tokens::{Identity, SESSION, UserRole};
@@ -385,6 +386,8 @@ impl Store {
                 params![id],
             )?;
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
+            // Their calendars are gone, for which routines of others may wait.
+            plan_events(write, None)?;
             removals::note(write, &user.name)?;
             Ok(Removed {
                 had,

@@ -740,7 +740,11 @@ fn a_record_is_exported_without_its_password_and_goes_with_its_person() {
     let mut admin = home.admin();
     let counted = admin.ask(json!({ "type": "get_belongings", "name": "user", "id": 1 }));
     assert_eq!(counted["calendars"], 1);
+    let routine = json!({ "type": "create_schedule", "prompt": "What?", "on": "event 30" });
+    assert_ne!(admin.ask(routine)["next_at"], Value::Null);
     admin.ask(json!({ "type": "remove_user", "name": "user" }));
+    let listed = admin.ask(json!({ "type": "list_schedules" }));
+    assert_eq!(listed["schedules"][0]["next_at"], Value::Null, "{listed}");
     assert_eq!(
         admin.ask(json!({ "type": "list_calendars" }))["calendars"],
         json!([])

@@ -754,6 +754,23 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
 }
 
 #[test]
+fn a_routine_waits_for_a_list_however_its_name_is_typed() {
+    let model = Model::saying("Seen.");
+    let home = Home::start(model.config());
+    let mut user = home.websocket(&home.tokens.user);
+    for typed in ["Cafe\u{301}", "for  the   party", "gar\u{ad}den"] {
+        let made = user.ask(json!({
+            "type": "create_schedule", "prompt": "What is new?", "on": format!("list {typed}"),
+        }));
+        user.ask(json!({ "type": "update_list", "list": typed, "add": ["milk"] }));
+        eventually(typed, || {
+            let runs = outcomes(&mut user, &made["schedule_id"]);
+            (runs == ["replied"]).then_some(())
+        });
+    }
+}
+
+#[test]
 fn a_time_on_the_household_s_clocks_moves_with_the_time_zone_and_an_instant_stays() {
     let mut home = Home::start(json!({ "time_zone": "UTC" }));
     let mut client = home.admin();

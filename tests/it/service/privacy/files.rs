@@ -153,6 +153,18 @@ fn what_a_command_found_among_somebody_s_files_is_gone_once_others_read() {
 }
 
 #[test]
+fn files_go_with_an_account_that_its_owner_deletes() {
+    let home = home();
+    let mut user = home.websocket(&home.tokens.user);
+    let gift = json!({ "path": "gift.txt", "content": "a bicycle" });
+    answer(&mut user, "private", "write_file", &gift);
+    let people = || std::fs::read_dir(home.folder.path().join("people")).unwrap();
+    assert_eq!(people().count(), 1);
+    user.ask(json!({ "type": "delete_account", "password": support::home::PASSWORD }));
+    assert_eq!(people().count(), 0);
+}
+
+#[test]
 fn files_go_with_their_owner_or_to_somebody_else() {
     for heir in [None, Some("cleo")] {
         let home = home();
