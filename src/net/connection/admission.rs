@@ -157,6 +157,14 @@ impl Admissions {
         self.lock().open
     }
 
+    /// How many connections would make way for others now.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        let counts = self.lock();
+        let waits = |one: &&Arc<Interruptible>| one.is_waiting.load(Ordering::SeqCst);
+        counts.interruptible.values().filter(waits).count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Counts> {
         lock(&self.counts)
     }

@@ -76,6 +76,8 @@ fn where_all_places_are_taken_the_oldest_stranger_makes_way() {
     let mut silent = server.connect();
     silent.send("{x}\n");
     assert_eq!(silent.line(), "{x}");
+    // A connection waits only a moment after what it has sent.
+    await_true(|| server.listeners.admissions().waiting() == 3);
     let mut others = Vec::new();
     for (made_way, told) in [
         (&mut half, "HTTP/1.1 400"),
