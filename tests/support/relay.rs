@@ -177,7 +177,10 @@ impl Link {
 
     /// What the machine sends next for this client.
     pub fn next(&mut self, number: u32) -> Heard {
+        // The machine's pings alone would keep it waiting for ever.
+        let deadline = Instant::now() + MAX_WAIT;
         loop {
+            assert!(Instant::now() < deadline, "nothing came for {number}");
             if let Some(heard) = self.kept.get_mut(&number).and_then(VecDeque::pop_front) {
                 return heard;
             }

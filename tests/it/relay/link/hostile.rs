@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{auth, last_error};
@@ -180,12 +181,20 @@ fn clients_that_flood_are_cut_and_those_too_many_refused() {
     );
     assert_eq!(link.closed(2), (1009, "message too large".to_owned()));
 
-    // More than waits for any client, at once.
+    // More than waits for any client, while it waits for the database: far more than the
+    // system holds between the two.
     link.sign_in(3, &home.tokens.user);
     let large = json!({ "type": "search_messages", "query": "x".repeat(900 << 10) }).to_string();
+    let other = Connection::open(home.folder.join("hearth.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    link.text(
+        3,
+        &json!({ "type": "add_memory", "content": "tea" }).to_string(),
+    );
     for _ in 0..60 {
         link.text(3, &large);
     }
+    other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(
         link.closed(3),
         (1008, "too many requests at once".to_owned())
