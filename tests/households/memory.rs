@@ -186,6 +186,7 @@ impl Household {
         let allowed = self
             .reference
             .needs(actor, Role::User)
+            .and(self.reference.needs_all_tools(actor))
             .and(match (is_visible, may) {
                 (false, _) => Err(Refusal::NotFound),
                 (true, false) => Err(Refusal::Unauthorized),
