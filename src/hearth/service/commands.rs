@@ -387,7 +387,7 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
     Some(Error::worded(Code::Unauthorized, refused, &[]))
 }
 
-/// Whether a token is not narrowed to other tools than that for calendars.
+/// Whether a token reaches calendars: it has every tool, or the one that finds events.
 pub(super) fn may_see_calendars(identity: &Identity) -> bool {
     let tools = identity.scope.tools.as_deref();
     tools.is_none_or(|tools| tools.iter().any(|listed| listed == "find_events"))

@@ -25,7 +25,7 @@ const BATCH: usize = 200;
 const BATCH_BYTES: usize = 1024 * 1024;
 /// Most reasons, names and audiences that are kept apart.
 const MOST_NOTED: usize = 20;
-/// What is behind the name of somebody of whom only a file says that they spoke.
+/// Follows the name of a speaker for whom the file alone vouches.
 const IMPORTED: &str = " by import";
 /// Most names that are remembered.
 const MOST_NAMES: usize = 10_000;
@@ -215,8 +215,8 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// Who speaks where the file says this. Anybody may have written it, so that others than the
-    /// importer are marked; a caller of a webhook is already.
+    /// The speaker that a file names. Anybody may have written the file, so everybody but the
+    /// importer is marked. Callers of webhooks already are.
     fn speaker(&self, name: &str) -> String {
         let importer = &self.request.importer.name;
         let is_marked = name.contains(" by webhook ") || name.ends_with(IMPORTED);

@@ -117,7 +117,7 @@ fn whose_notifications_somebody_else_sends_elsewhere_is_told() {
         url(&phones)
     );
     assert!(text.as_str().unwrap().starts_with(&begin), "{text}");
-    // Nobody else reads it then, and nobody is told of what they have set themselves.
+    // No notice where no more people read it, nor for one's own change.
     admin.ask(limit("user", "of-admin", false));
     admin.ask(limit("admin", "of-admin", true));
     assert_eq!(notices(&mut user).len(), 1);

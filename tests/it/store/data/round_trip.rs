@@ -404,7 +404,7 @@ fn what_somebody_imports_is_read_and_in_their_name() {
 }
 
 #[test]
-fn whom_a_file_lets_speak_is_marked_unless_they_import_it_themselves() {
+fn a_speaker_that_a_file_names_is_marked_unless_it_is_the_importer() {
     let home = Home::offline();
     let at = "2026-11-01T08:00:00.000Z";
     let said = |speaker: &str| {

@@ -16,8 +16,8 @@ fn a_stream_that_is_left_open_after_its_end_is_not_waited_for() {
     assert_eq!(server.heard()[1].connection, 1);
 }
 
-/// Neither a server that forgets to close the stream nor one that breaks off takes a reply back
-/// of which it has said that it is whole.
+/// A reply whose end the server has announced is whole, whether the stream then stays open or
+/// breaks off.
 #[test]
 fn a_reply_counts_once_the_server_says_why_the_model_stopped() {
     let [text, end] = [delta(json!({"content": "Hi"})), end("stop")];
