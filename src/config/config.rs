@@ -110,7 +110,7 @@ section! {
         /// Reasoning effort.
         pub reasoning_effort: Option<&'static str> = EFFORTS
             .optional("the model's own"), writable;
-        /// How long Ollama keeps the model in memory after an answer, in minutes. To load it again
+        /// How long Ollama keeps the model in memory after an answer, in minutes. Loading it again
         /// takes a while.
         pub keep_alive_minutes: u32 = integer(0..=10_080).or(60), writable;
         /// Models to ask, in this order, when the first one fails: its server is down, refuses the

@@ -160,7 +160,7 @@ section! {
         /// Text with JSON pointers in braces, such as "{/title}: {/url}". Empty lines are
         /// left out.
         pub text: Template = TEMPLATE.required();
-        /// Most items that are shown.
+        /// How many of the items are shown at most.
         pub most: usize = integer(1..=1_000).or(20);
     }
 }

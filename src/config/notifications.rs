@@ -33,8 +33,8 @@ section! {
         /// for all names below it, perhaps with a port.
         pub push_hosts: Vec<String> = list(PUSH_HOST)
             .or(PUSH_SERVICES.map(str::to_owned).to_vec());
-        /// Where a push service reaches you if your messages cause it trouble. It receives this with
-        /// each; Apple's wants an address that exists.
+        /// How a push service can reach you if your messages cause it trouble. Each message carries
+        /// this; Apple's service wants an address that exists.
         pub push_contact: String = CONTACT.or("mailto:hearth@example.com".to_owned()), writable;
     }
 }

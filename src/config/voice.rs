@@ -33,7 +33,7 @@ section! {
         /// The model's name there.
         pub model: String = Text(1..=200).or("whisper-1".to_owned()), writable;
         /// The language that is spoken, such as "de".
-        pub language: Option<String> = Text(2..=16).optional("the server finds it out"), writable;
+        pub language: Option<String> = Text(2..=16).optional("the server detects it"), writable;
     }
 }
 
