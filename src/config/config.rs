@@ -434,6 +434,7 @@ impl Config {
         self.webhook_accounts().find(|account| account.name == name)
     }
 }
+
 /// What `get_config` shows: every current setting as it is declared, and no secret.
 impl Config {
     /// The readable fields, in order: the contract's three first.

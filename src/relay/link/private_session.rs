@@ -263,6 +263,7 @@ fn agree(noise: &str, key: &PrivateKey) -> Result<(Vec<u8>, Secured)> {
     let message = STANDARD.decode(noise).map_err(|_| malformed())?;
     respond(Purpose::Client, key, &message).map_err(|_| malformed())
 }
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;

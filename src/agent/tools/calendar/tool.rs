@@ -138,6 +138,7 @@ fn run_find(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, 
     lines.extend(named.map(|one| words::calendar(one, &called)));
     Ok(lines.join("\n"))
 }
+
 fn edit_intent(arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
     let seen = approver.store.snapshot(approver.viewer).ok()?;
     let called = seen.display_names().ok()?;
@@ -203,6 +204,7 @@ fn run_edit(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, 
         _ => Err("the argument \"action\" must be add, change or delete".to_owned()),
     }
 }
+
 /// One call of the tool.
 struct Editing<'a, 'b> {
     arguments: &'a Arguments,
