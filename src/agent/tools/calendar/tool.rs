@@ -8,9 +8,9 @@ use jiff::civil::{Date, Time};
 use serde_json::json;
 
 use super::component::Component;
-use super::edit::{self, Change, Target, When};
+use super::edit::{self, Change, Target};
 use super::point::{Point, not_a_time};
-use super::reading::{Reading, View};
+use super::reading::{Reading, View, When};
 use super::remote::{Answer, Remote};
 use super::{Reach, open, words};
 use crate::tools::definition::{
