@@ -266,7 +266,7 @@ impl<'a> History<'a> {
         let is_routine = self.run.purpose() == Purpose::Routine;
         let input = PromptInput {
             system_prompt: &self.system_prompt,
-            form: self.run.assistant.message_form(),
+            form: self.run.assistant.message_form(self.takes()),
             summary: (self.past.summary.as_ref())
                 .filter(|_| !is_routine)
                 .map(|summary| summary.content.as_str()),
@@ -279,7 +279,6 @@ impl<'a> History<'a> {
             memories: &self.memories,
             steps,
             channel: &self.run.turn.channel,
-            takes: self.takes(),
         };
         let context = fit(&input, tool_tokens(tools), self.token_budget());
         self.sent.set(context.tokens);
