@@ -366,3 +366,30 @@ fn shifted(value: &str, ahead: jiff::Span) -> Option<String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_time_of_an_event_that_says_how_long_it_takes_stays_as_long() {
+        let text = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:tea\nDTSTART:20270104T160000Z\n\
+                    DURATION:PT45M\nRRULE:FREQ=DAILY\nEND:VEVENT\nEND:VCALENDAR\n";
+        let mut document = Component::parse(text.as_bytes()).unwrap();
+        let now = "2027-01-01T12:00:00Z".parse().unwrap();
+        let target = Target {
+            uid: "tea",
+            occurrence: "20270105T160000Z",
+            starts_at: "2027-01-05T16:00:00Z".parse().unwrap(),
+            is_series: false,
+        };
+        let wanted = Change {
+            title: Some("Green tea".to_owned()),
+            ..Change::default()
+        };
+        change(&mut document, &target, &wanted, &Zone::utc(), now).unwrap();
+        let one = &document.children[1];
+        assert_eq!(one.value("DTSTART"), Some("20270105T160000Z"));
+        assert_eq!(one.value("DTEND"), Some("20270105T164500Z"));
+    }
+}

@@ -16,7 +16,7 @@ use base::calendar::{Recurrence, Zone};
 use base::clock::Timestamp;
 use base::language::Said;
 use base::visible::label;
-use store::EventTime;
+use store::{CalendarSource, EventTime};
 
 /// Most times of events that are kept of a calendar: those nearest to the present.
 pub(super) const MOST_TIMES: usize = 10_000;
@@ -44,6 +44,16 @@ pub(super) struct View {
 }
 
 impl View {
+    /// That of a calendar as it is known.
+    pub fn of(source: &CalendarSource, zone: &Zone, now: Timestamp) -> View {
+        View {
+            zone: zone.clone(),
+            now,
+            addresses: source.addresses.split(' ').map(str::to_owned).collect(),
+            is_outside: false,
+        }
+    }
+
     /// From when and until when times are kept.
     pub fn window(&self) -> (Timestamp, Timestamp) {
         (self.now.minus(BACK), self.now.plus(AHEAD))
