@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::mcp::Mcp;
-use crate::model;
 use crate::model::embedding::Embedder;
 use crate::model::servers::ModelMeter;
 use crate::model::servers::Servers;
+use crate::model::{self, Takes};
 use crate::prompt::MessageForm;
 use crate::skills::Skills;
 use crate::tools::{PdfTexts, Toolbox};
@@ -52,9 +52,10 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    /// How messages are written out for models.
-    pub fn message_form(&self) -> MessageForm<'_> {
+    /// How messages are written out for a model.
+    pub fn message_form(&self, takes: Takes) -> MessageForm<'_> {
         MessageForm {
+            takes,
             zone: &self.zone,
             config: &self.config,
         }

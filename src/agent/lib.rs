@@ -23,6 +23,7 @@
 mod assistant;
 pub mod mcp;
 pub mod model;
+mod parallel;
 pub mod prompt;
 pub mod skills;
 pub mod tools;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::remote_tool::RemoteTool;
-use base::secret::fingerprint;
+use base::secret::{fingerprint, hex};
 use config::McpServer;
 
 /// The tools of one server, as fingerprints.
@@ -70,9 +70,5 @@ fn settings(config: &McpServer) -> String {
 }
 
 fn mark(text: &str) -> String {
-    let bytes = fingerprint(text);
-    bytes[..12]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&fingerprint(text)[..12])
 }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::tools::output::shorten;
-use base::secret::fingerprint;
+use base::secret::{fingerprint, hex};
 use base::visible::one_line;
 use config::permitted_name;
 use protocol::record::Annotations;
@@ -155,11 +155,7 @@ pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> V
 /// The name, shortened if necessary, with a mark that is unique to this server and
 /// tool.
 fn marked(prefix: &str, tool: &str, plain: &str) -> String {
-    let mark: String = fingerprint(&format!("{prefix}\0{tool}"))
-        .iter()
-        .take(MARK / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mark = hex(&fingerprint(&format!("{prefix}\0{tool}"))[..MARK / 2]);
     // All characters are ASCII.
     let kept = &plain[..plain.len().min(NAME_BYTES - MARK - 1)];
     format!("{kept}_{mark}")

@@ -69,27 +69,23 @@ impl ClientOptions {
 
     /// The first of these that a service cannot be told, which takes `sampling` alone.
     pub(crate) fn beyond(&self, supported: &SupportedOptions) -> Option<&str> {
-        let unknown = |(name, _): (&'_ String, _)| !supported.sampling.contains(&name.as_str());
-        let refused = |is_there: bool, name| is_there.then_some(name);
-        refused(!supported.stop && !self.stop.is_empty(), "stop")
-            .or_else(|| {
-                let is_any_json = self.format == Some(Format::Json);
-                refused(
-                    !supported.any_json && is_any_json,
-                    "a JSON object without a schema",
-                )
-            })
-            .or_else(|| {
-                refused(
-                    !supported.must_call && self.must_call.is_some(),
-                    "tool_choice",
-                )
-            })
-            .or_else(|| {
-                let mut names = self.sampling.iter();
-                let found = names.find(|one| !supported.all_sampling && unknown(*one));
-                found.map(|(name, _)| name.as_str())
-            })
+        let refused = [
+            (!supported.stop && !self.stop.is_empty(), "stop"),
+            (
+                !supported.any_json && self.format == Some(Format::Json),
+                "a JSON object without a schema",
+            ),
+            (
+                !supported.must_call && self.must_call.is_some(),
+                "tool_choice",
+            ),
+        ];
+        let sampling = self.sampling.keys().map(|name| {
+            let is_known = supported.all_sampling || supported.sampling.contains(&name.as_str());
+            (!is_known, name.as_str())
+        });
+        let mut wishes = refused.into_iter().chain(sampling);
+        wishes.find_map(|(is_refused, what)| is_refused.then_some(what))
     }
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::files::Files;
+use super::files::{FROM_RESULTS, Files, Media};
 use super::plain_schema::parameters_of;
 use super::profile::{CacheMark, Profile, Thoughts};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
-use super::tool_call_builder::own_members;
-use crate::model::client_options::{MustCall, SupportedOptions};
-use crate::model::{ModelRequest, ToolSpec};
+use super::tool_call_builder::{own_members, result_text};
+use crate::model::client_options::{Format, MustCall, SupportedOptions};
+use crate::model::{ChatMessage, ModelRequest, ToolSpec};
 use base::secret::Secret;
 use store::ToolCall;
 
@@ -128,6 +128,83 @@ impl<'a> RequestContext<'a> {
         let is_usable = self.request.may_call || !self.capabilities.no_tool_choice;
         (!tools.is_empty() && !self.capabilities.no_tools && is_usable)
             .then(|| tools.iter().map(describe).collect())
+    }
+
+    /// The form of the reply in OpenAI's words: its type, and what is said of its schema.
+    pub fn reply_format(&self) -> Option<(&'static str, Map<String, Value>)> {
+        let mut said = Map::new();
+        let Format::Schema {
+            name,
+            description,
+            schema,
+            is_strict,
+        } = self.request.client?.format.as_ref()?
+        else {
+            return Some(("json_object", said));
+        };
+        said.insert("name".to_owned(), name.as_str().into());
+        said.insert("schema".to_owned(), schema.clone());
+        let description = description.as_ref();
+        said.extend(description.map(|text| ("description".to_owned(), text.as_str().into())));
+        let is_strict = *is_strict && !self.capabilities.no_strict;
+        said.extend(is_strict.then(|| ("strict".to_owned(), true.into())));
+        Some(("json_schema", said))
+    }
+
+    /// All messages, where those with the results of tools hold only text: what tools bring
+    /// stands in a message behind them. The functions write a person's message with what comes
+    /// with it, a reply of the model, and a result, of a call with this id, of this tool.
+    pub fn messages(
+        &self,
+        with_media: impl Fn(&str, Vec<Media>) -> Value,
+        reply: impl Fn(&str, &[ToolCall], Option<&Value>) -> Value,
+        result: impl Fn(&str, &str, &str) -> Value,
+    ) -> Vec<RequestMessage<'a>> {
+        let user = |text: Cow<'a, str>, media: Vec<Media>| match media.is_empty() {
+            true => RequestMessage::text("user", text),
+            false => RequestMessage::Whole(with_media(&text, media)),
+        };
+        let takes_thoughts = matches!(self.capabilities.thoughts, Thoughts::WithEveryReply(_));
+        let mut messages = Vec::with_capacity(self.request.messages.len() + 1);
+        let mut system = self.request.system;
+        if !system.is_empty() && !self.capabilities.no_system_role {
+            messages.push(RequestMessage::text("system", std::mem::take(&mut system)));
+        }
+        let mut of_results = Vec::new();
+        for message in self.request.messages {
+            if !of_results.is_empty() && !matches!(message, ChatMessage::ToolResult { .. }) {
+                messages.push(user(FROM_RESULTS.into(), std::mem::take(&mut of_results)));
+            }
+            messages.push(match message {
+                ChatMessage::User { .. } => {
+                    let (mut text, media) = self.files.with(message);
+                    if !system.is_empty() {
+                        // Of models that know no other place for it.
+                        text = format!("{}\n\n{text}", std::mem::take(&mut system)).into();
+                    }
+                    user(text, media)
+                }
+                ChatMessage::Assistant { text, calls, extra }
+                    if calls.is_empty() && extra.is_none() && !takes_thoughts =>
+                {
+                    RequestMessage::text("assistant", &**text)
+                }
+                ChatMessage::Assistant { text, calls, extra } => {
+                    RequestMessage::Whole(reply(text, calls, extra.as_ref()))
+                }
+                ChatMessage::ToolResult {
+                    call_id, tool, ok, ..
+                } => {
+                    let (content, media) = self.files.with_result(message);
+                    of_results.extend(media);
+                    RequestMessage::Whole(result(call_id, tool, &result_text(&content, *ok)))
+                }
+            });
+        }
+        if !of_results.is_empty() {
+            messages.push(user(FROM_RESULTS.into(), of_results));
+        }
+        messages
     }
 
     /// Whether the program wants the arguments of a tool to fit its schema.

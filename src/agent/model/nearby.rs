@@ -1,13 +1,13 @@
 //! Looks for model servers of one's own: on this machine, and at addresses that a person
 //! gives. Nobody else is asked.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
 use super::probe::{keyless, models_at};
+use crate::parallel::run_parallel;
 use base::error::{Error, Result};
 use base::url::Url;
 use config::{OPENAI_COMPATIBLE, Preset};
@@ -119,24 +119,10 @@ fn candidates_at(address: &str) -> Option<Vec<Candidate>> {
 /// Asks these servers for their models, all at the same time. What does not answer in time is
 /// left out, and so is what another one of the same place has answered for.
 fn ask(candidates: &[Candidate], limit: Duration) -> Vec<ModelServer> {
-    let found: Vec<ModelServer> = thread::scope(|scope| {
-        let asked: Vec<_> = candidates
-            .iter()
-            .filter_map(|candidate| {
-                let asking =
-                    thread::Builder::new().name(format!("models-{}", candidate.preset.name));
-                asking
-                    .spawn_scoped(scope, || server_of(candidate, limit))
-                    .ok()
-            })
-            .collect();
-        asked
-            .into_iter()
-            .filter_map(|thread| thread.join().ok()?)
-            .collect()
-    });
+    let count = candidates.len();
+    let found = run_parallel(count, count, |place| server_of(&candidates[place], limit));
     let mut servers: Vec<ModelServer> = Vec::new();
-    for server in found {
+    for server in found.into_iter().flatten() {
         let place = |url: &str| Url::parse(url).ok().map(|url| url.authority);
         let is_known = |one: &ModelServer| place(&one.base_url) == place(&server.base_url);
         if !servers.iter().any(is_known) {

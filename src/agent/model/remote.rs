@@ -1,7 +1,6 @@
 //! A model server behind HTTP, whatever API it speaks: sends a request, reads the
 //! reply, retries, and remembers what the server does not accept.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,14 +59,6 @@ struct Progress {
     guesses: Guesses,
     /// All files that were accused.
     accused: Vec<AttachmentId>,
-}
-
-/// A request as it is sent, and about how many tokens it has; and what it was written for: what
-/// the server takes, and the files that it has refused.
-struct Body {
-    bytes: Vec<u8>,
-    tokens: usize,
-    form: (ServerCapabilities, BTreeSet<AttachmentId>),
 }
 
 /// A failed attempt.
@@ -214,7 +205,6 @@ impl Remote {
         request: &ModelRequest<'_>,
         options: Options,
         progress: &mut Progress,
-        written: &mut Option<Body>,
         on: &mut dyn FnMut(Heard<'_>),
     ) -> Result<ModelReply, Failed> {
         let (model, wants_pieces) = (request.model, request.stream);
@@ -228,7 +218,7 @@ impl Remote {
         let now = self.clock.monotonic();
         let refused = self.learned.files(model, false, now);
         let profile = self.profile(model);
-        let files = Files::of(request, profile, capabilities, refused.clone());
+        let files = Files::of(request, profile, capabilities, refused);
         let context = RequestContext {
             request,
             base_url: &self.endpoint.base_url,
@@ -245,20 +235,7 @@ impl Remote {
             let error = self.endpoint.failed(says.into(), "a wish", Cause::Request);
             return Err(Failed { error, again: None });
         }
-        let form = (capabilities, refused);
-        let body = match written {
-            Some(body) if body.form == form => body,
-            _ => {
-                let bytes = self.dialect.body(&context).into_bytes();
-                let (of_files, tokens) = files.written();
-                let tokens = tokens + (bytes.len() - of_files) / TOKEN_BYTES;
-                written.insert(Body {
-                    bytes,
-                    tokens,
-                    form,
-                })
-            }
-        };
+        let body = self.dialect.body(&context).into_bytes();
         let note = (progress.had_tools && capabilities.no_tools).then(|| {
             format!("(The model {model} cannot use tools, so this is answered without them.)\n\n")
         });
@@ -272,11 +249,11 @@ impl Remote {
             builder.offered = request.tools;
         }
         let mut answered = false;
-        let result = self.send(&context, &body.bytes, &mut builder, &mut answered);
+        let result = self.send(&context, &body, &mut builder, &mut answered);
         let mut reply = match result {
             Ok(reply) => reply,
             Err(failure) => {
-                let failed = self.decide(failure, answered, &context, &body.bytes, progress);
+                let failed = self.decide(failure, answered, &context, &body, progress);
                 keep_heard(failed, &mut builder)?
             }
         };
@@ -294,7 +271,9 @@ impl Remote {
             self.remember(model, learned, change);
         }
         if reply.usage == Usage::default() {
-            reply.usage = estimate(body.tokens, &reply);
+            let (of_files, tokens) = files.written();
+            let tokens = tokens + (body.len() - of_files) / TOKEN_BYTES;
+            reply.usage = estimate(tokens, &reply);
             reply.is_estimated = true;
         }
         reply.model = Some(model.to_owned());
@@ -394,12 +373,11 @@ impl Provider for Remote {
             had_tools: !self.capabilities(model).no_tools,
             ..Progress::default()
         };
-        let mut written = None;
         let result = loop {
             if request.cancel.is_cancelled() {
                 break Err(ProviderError::Cancelled);
             }
-            let failed = match self.attempt(request, options, &mut progress, &mut written, on) {
+            let failed = match self.attempt(request, options, &mut progress, on) {
                 Ok(reply) => break Ok(reply),
                 Err(failed) => failed,
             };

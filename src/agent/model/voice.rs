@@ -96,13 +96,12 @@ pub fn transcribe(
         bytes: recording.bytes,
     };
     let (media_type, body) = form(&fields, &file);
-    let at = (&*settings.url, &settings.api_key);
-    let server = Server::new(config, "The transcription server", at, patience);
+    let (url, key) = (&settings.url, &settings.api_key);
+    let endpoint = &server(config, "The transcription server", url, key);
     let request = ServerRequest {
         media_type: &media_type,
-        ..server.request("/audio/transcriptions", &body)
+        ..request(endpoint, url, "/audio/transcriptions", &body, patience)
     };
-    let endpoint = &server.endpoint;
     let answer = endpoint.ask(&request, RequestKind::Speech, |answer| {
         read_json(answer, BODY_LIMIT)
     });
@@ -130,14 +129,13 @@ pub fn speak(
     let body = json!({
         "model": model, "voice": voice, "input": text, "response_format": format,
     });
-    let at = (&*settings.url, &settings.api_key);
-    let server = Server::new(config, "The speech server", at, patience);
+    let (url, key) = (&settings.url, &settings.api_key);
+    let endpoint = &server(config, "The speech server", url, key);
     let body = body.to_string();
     let request = ServerRequest {
         accept: "*/*",
-        ..server.request("/audio/speech", body.as_bytes())
+        ..request(endpoint, url, "/audio/speech", body.as_bytes(), patience)
     };
-    let endpoint = &server.endpoint;
     let spoken = endpoint.ask(&request, RequestKind::Speech, |answer| {
         let kind = answer.header("content-type").unwrap_or_default().to_owned();
         Ok((kind, answer.read_all(most)?))
@@ -146,37 +144,22 @@ pub fn speak(
 }
 
 /// A server of speech.
-struct Server<'a> {
-    endpoint: Endpoint,
-    url: &'a str,
-    patience: &'a Patience<'a>,
+fn server(config: &Config, title: &str, url: &str, key: &Option<Secret>) -> Endpoint {
+    let trust = Trust::new(config.tls.ca_file.as_deref());
+    Endpoint::below(title, url, &[], key.clone()).trusting(trust)
 }
 
-impl<'a> Server<'a> {
-    fn new(
-        config: &Config,
-        title: &str,
-        (url, key): (&'a str, &Option<Secret>),
-        patience: &'a Patience<'a>,
-    ) -> Server<'a> {
-        let trust = Trust::new(config.tls.ca_file.as_deref());
-        Server {
-            endpoint: Endpoint::below(title, url, &[], key.clone()).trusting(trust),
-            url,
-            patience,
-        }
+/// A request to `path`, or to the very address that is set.
+fn request<'a>(
+    endpoint: &Endpoint,
+    set: &str,
+    path: &str,
+    body: &'a [u8],
+    patience: &Patience<'a>,
+) -> ServerRequest<'a> {
+    let mut request = endpoint.request(path, Some(body), patience.deadline, patience.cancel);
+    if !endpoint.base_url.ends_with("/v1") {
+        set.clone_into(&mut request.url);
     }
-
-    /// A request to `path`, or to the very address that is set.
-    fn request<'r>(&'r self, path: &str, body: &'r [u8]) -> ServerRequest<'r> {
-        let Patience { deadline, cancel } = *self.patience;
-        let url = self.url.trim_end_matches('/');
-        ServerRequest {
-            url: match url.ends_with("/v1") {
-                true => format!("{url}{path}"),
-                false => self.url.to_owned(),
-            },
-            ..self.endpoint.request(path, Some(body), deadline, cancel)
-        }
-    }
+    request
 }

@@ -5,7 +5,7 @@
 
 use super::{Context, MessageForm, PromptInput, Results, add_past, with_overtaken};
 use crate::model::estimate::{message_tokens, text_tokens};
-use crate::model::{ChatMessage, FileKind, Takes, earlier_block};
+use crate::model::{ChatMessage, FileKind, earlier_block};
 use crate::tools::output::MAX_RESULT_CHARS;
 use store::PastTurn;
 
@@ -66,10 +66,10 @@ pub fn fit<'a>(input: &PromptInput<'a>, tool_tokens: usize, budget: TokenBudget)
         budget.tokens.saturating_sub(taken).min(budget.past)
     };
 
-    let mut past = shown(input.past, 0, budget, input.form, input.takes);
+    let mut past = shown(input.past, 0, budget, input.form);
     if past.tokens() > left(&earlier) {
         let older = input.past.len().saturating_sub(WHOLE_TURNS);
-        past = shown(input.past, older, budget, input.form, input.takes);
+        past = shown(input.past, older, budget, input.form);
     }
     if past.tokens() > left(&earlier) {
         earlier = input.earlier(true);
@@ -111,7 +111,6 @@ pub fn fold(
     fixed: usize,
     budget: TokenBudget,
     form: MessageForm<'_>,
-    takes: Takes,
 ) -> Option<Fold> {
     // Tools may take much of a small window: a part of the rest is left for the past.
     let left = budget.tokens.saturating_sub(fixed);
@@ -122,11 +121,11 @@ pub fn fold(
             .max((left as f64 * share / 2.0) as usize)
     };
     let is_few = past.len() < budget.turns;
-    if is_few && shown(past, 0, budget, form, takes).tokens() <= part(COMFORTABLE) {
+    if is_few && shown(past, 0, budget, form).tokens() <= part(COMFORTABLE) {
         return None;
     }
     let shortened = past.len().saturating_sub(WHOLE_TURNS);
-    let turns = shown(past, shortened, budget, form, takes);
+    let turns = shown(past, shortened, budget, form);
     if is_few && turns.tokens() <= part(ROOMY) {
         let hidden = 0;
         return Some(Fold { hidden, shortened });
@@ -182,7 +181,6 @@ fn shown<'a>(
     shortened: usize,
     budget: TokenBudget,
     form: MessageForm<'_>,
-    takes: Takes,
 ) -> Shown<'a> {
     // Most turns are a question and an answer.
     let mut messages = Vec::with_capacity(2 * past.len() + 2);
@@ -195,15 +193,7 @@ fn shown<'a>(
         };
         let begin = messages.len();
         let most = budget.tokens;
-        add_past(
-            &mut messages,
-            turn,
-            is_overtaken,
-            results,
-            most,
-            form,
-            takes,
-        );
+        add_past(&mut messages, turn, is_overtaken, results, most, form);
         let own = &messages[begin..];
         (own.len(), message_tokens(own))
     });

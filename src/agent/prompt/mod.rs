@@ -90,6 +90,8 @@ pub struct MessageForm<'a> {
     pub zone: &'a Zone,
     /// Says which webhook accounts are trusted.
     pub config: &'a Config,
+    /// What the model takes beside text.
+    pub takes: Takes,
 }
 
 /// Everything that a request could show.
@@ -116,8 +118,6 @@ pub struct PromptInput<'a> {
     pub steps: &'a [Step],
     /// Where the present message came from.
     pub channel: &'a str,
-    /// What the model takes beside text.
-    pub takes: Takes,
 }
 
 /// How much is shown of the results of tools.
@@ -186,10 +186,10 @@ impl<'a> PromptInput<'a> {
         let is_overtaken = self.past.iter().any(|turn| turn.id > self.turn);
         let mut content = question(self.present, self.channel, is_overtaken, self.form);
         content.memories = memories::lines(self.memories);
-        let files = files(&self.present.attachments, of_files, self.takes);
+        let files = files(&self.present.attachments, of_files, self.form.takes);
         let question = ChatMessage::User { content, files };
         let mut messages = Vec::new();
-        add_turn(&mut messages, question, self.steps, self.takes, shown);
+        add_turn(&mut messages, question, self.steps, self.form.takes, shown);
         messages
     }
 }
@@ -269,7 +269,6 @@ fn add_past<'a>(
     results: Results,
     most_tokens: usize,
     form: MessageForm<'_>,
-    takes: Takes,
 ) {
     let mut content = question(&turn.message, &turn.channel, is_overtaken, form);
     if turn.state == TurnState::Failed && text_tokens(&content.text) > most_tokens / 2 {
@@ -278,9 +277,9 @@ fn add_past<'a>(
             cap_text(content.text.into_owned(), most_tokens.min(MAX_RESULT_CHARS)).into();
     }
     content.memories = memories::lines(&turn.memories);
-    let files = files(&turn.message.attachments, results, takes);
+    let files = files(&turn.message.attachments, results, form.takes);
     let question = ChatMessage::User { content, files };
-    add_turn(messages, question, &turn.steps, takes, |_| results);
+    add_turn(messages, question, &turn.steps, form.takes, |_| results);
     // An empty assistant message is refused by some model APIs.
     if let Some(text) = closing_text(turn) {
         // The members of the last reply that its provider wants back.

@@ -1,9 +1,9 @@
 //! The rolling summary of the oldest turns, written by a model.
 
 use super::{MessageForm, Results, closing_text, files, question, result_text, with_overtaken};
+use crate::model::ChatMessage;
 use crate::model::estimate::text_tokens;
 use crate::model::fence::{EARLIER_TAG, OUTSIDE_TAG, fenced};
-use crate::model::{ChatMessage, Takes};
 use crate::tools::output::cap_text;
 use store::{PastTurn, Step};
 
@@ -54,7 +54,7 @@ pub(crate) fn transcript(
 fn turn_text(turn: &PastTurn, is_overtaken: bool, form: MessageForm<'_>) -> String {
     let question = ChatMessage::User {
         content: question(&turn.message, &turn.channel, is_overtaken, form),
-        files: files(&turn.message.attachments, Results::Line, Takes::default()),
+        files: files(&turn.message.attachments, Results::Line, form.takes),
     };
     let said = cap_text(question.text().into_owned(), MESSAGE_CHARS);
     let mut lines = vec![format!("User: {said}")];

@@ -59,6 +59,7 @@ pub fn form(zone: &Zone) -> MessageForm<'_> {
     MessageForm {
         zone,
         config: &DEFAULT,
+        takes: Takes::default(),
     }
 }
 
@@ -75,7 +76,6 @@ pub fn input<'a>(zone: &'a Zone, past: &'a [PastTurn], present: &'a Message) -> 
         memories: &[],
         steps: &[],
         channel: HOME,
-        takes: Takes::default(),
     }
 }
 

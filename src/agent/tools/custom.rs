@@ -40,8 +40,7 @@ impl Tool for CustomTool {
         let (tool, deadline, cancel) = (&self.settings, context.deadline, context.cancel);
         match &tool.run {
             CustomRun::Command(command) => {
-                let directory = context.config.tools.files.directory.as_deref();
-                let workspace = Workspace::new(directory, context.data_dir);
+                let workspace = context.workspace_of(None);
                 run(tool, command, arguments, &workspace, deadline, cancel)
             }
             CustomRun::Http(http) => Request {

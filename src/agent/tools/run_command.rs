@@ -1,16 +1,11 @@
 //! Shell commands in the workspace, if the owner has enabled them.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::json;
 
-use super::definition::{
-    Arguments, Definition, RunLimit, Tool, ToolContext, cancelled, required_text,
-};
-use super::files::Workspace;
+use super::definition::{Arguments, Definition, RunLimit, ToolContext, cancelled, required_text};
+use super::function::FunctionTool;
 use super::output::Captured;
 use super::process;
-use super::wording::{Approver, Intent};
 use crate::skills;
 use net::process::{ExitReason, describe_exit};
 
@@ -19,91 +14,69 @@ const SHELL: &str = "/bin/sh";
 
 /// Runs `/bin/sh -c COMMAND` without input. When the shell exits, everything else
 /// in its process group is killed.
-pub(super) struct RunCommand {
-    definition: Definition,
-    directory: Option<PathBuf>,
-    timeout_seconds: u64,
-    output_bytes: usize,
-}
-
-impl RunCommand {
-    /// The tool that runs commands in this workspace.
-    pub(super) fn new(settings: &config::RunCommand, directory: Option<&Path>) -> RunCommand {
-        RunCommand {
-            definition: Definition::builtin(
-                NAME,
-                "Run a shell command among your files, without input, when no other tool does it; \
-                 everybody's are in $SHARED. Returns what it prints, and its exit code if it failed.",
-                json!({"command": {"type": "string"}}),
-                &["command"],
-            )
-            .bringing_outside_text(),
-            directory: directory.map(Path::to_owned),
-            timeout_seconds: settings.timeout_seconds,
-            output_bytes: settings.output_bytes,
-        }
-    }
-}
-
-impl Tool for RunCommand {
-    fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
-        let command = arguments.get("command")?.as_str()?;
-        approver.intent("action.run_command", &[("command", command)])
-    }
-
-    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        let text = required_text(arguments, "command")?;
-        if text.contains('\0') {
-            return Err("a command cannot hold a NUL".to_owned());
-        }
-        let shared = Workspace::new(self.directory.as_deref(), context.data_dir);
-        let owner = context.files_of()?;
-        context.shows_files_of(owner);
-        let workspace = match owner {
-            Some(person) => Workspace::of_person(person, context.data_dir),
-            None => shared.clone(),
-        };
-        // Scripts of skills may be read and run.
-        let skills = context.data_dir.join(skills::FOLDER);
-        let readable: Vec<&str> = skills.to_str().into_iter().collect();
-        let (directory, sandbox) = workspace.confine(&readable, Some(&workspace.make()?), true);
-        let shared = shared.make()?;
-        let sandbox = sandbox.map(|sandbox| sandbox.and_shared(&shared));
-        let limit = RunLimit::new(self.timeout_seconds, context.deadline);
-        let mut command = process::command(SHELL);
-        command.args(["-c", text]).current_dir(&directory);
-        // The owner's home may hold keys; programs may keep files in the workspace.
-        command.env("HOME", &directory).env("PWD", &directory);
-        command.env("SHARED", &shared);
-        let finished = process::run(
-            &mut command,
-            sandbox.as_ref(),
-            process::RunOptions {
-                input: Vec::new(),
-                output_bytes: self.output_bytes,
-                deadline: limit.deadline,
-                children_may_stay: false,
-            },
-            context.cancel,
+pub(super) fn run_command() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            NAME,
+            "Run a shell command among your files, without input, when no other tool does it; \
+             everybody's are in $SHARED. Returns what it prints, and its exit code if it failed.",
+            json!({"command": {"type": "string"}}),
+            &["command"],
         )
-        .map_err(|error| {
-            log::warn!("tool {NAME}: {error}");
-            format!("the command could not be run: {error}")
-        })?;
-        let output = both(finished.stdout, finished.stderr.into_text());
-        match finished.end {
-            ExitReason::Exited(status) if status.success() => Ok(output),
-            ExitReason::Exited(status) => {
-                let reason = describe_exit(status, "failed");
-                Err(format!("the command {reason}\n{output}"))
-            }
-            ExitReason::TimedOut => Err(format!("{}\n{output}", limit.exceeded(NAME))),
-            ExitReason::Stopped | ExitReason::OutputClosed => Err(cancelled(NAME)),
+        .bringing_outside_text(),
+        intent: |arguments, approver| {
+            let command = arguments.get("command")?.as_str()?;
+            approver.intent("action.run_command", &[("command", command)])
+        },
+        run,
+    }
+}
+
+fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let text = required_text(arguments, "command")?;
+    if text.contains('\0') {
+        return Err("a command cannot hold a NUL".to_owned());
+    }
+    let settings = &context.config.tools.run_command;
+    let owner = context.files_of()?;
+    context.shows_files_of(owner);
+    let workspace = context.workspace_of(owner);
+    // Scripts of skills may be read and run.
+    let skills = context.data_dir.join(skills::FOLDER);
+    let readable: Vec<&str> = skills.to_str().into_iter().collect();
+    let (directory, sandbox) = workspace.confine(&readable, Some(&workspace.make()?), true);
+    let shared = context.workspace_of(None).make()?;
+    let sandbox = sandbox.map(|sandbox| sandbox.and_shared(&shared));
+    let limit = RunLimit::new(settings.timeout_seconds, context.deadline);
+    let mut command = process::command(SHELL);
+    command.args(["-c", text]).current_dir(&directory);
+    // The owner's home may hold keys; programs may keep files in the workspace.
+    command.env("HOME", &directory).env("PWD", &directory);
+    command.env("SHARED", &shared);
+    let finished = process::run(
+        &mut command,
+        sandbox.as_ref(),
+        process::RunOptions {
+            input: Vec::new(),
+            output_bytes: settings.output_bytes,
+            deadline: limit.deadline,
+            children_may_stay: false,
+        },
+        context.cancel,
+    )
+    .map_err(|error| {
+        log::warn!("tool {NAME}: {error}");
+        format!("the command could not be run: {error}")
+    })?;
+    let output = both(finished.stdout, finished.stderr.into_text());
+    match finished.end {
+        ExitReason::Exited(status) if status.success() => Ok(output),
+        ExitReason::Exited(status) => {
+            let reason = describe_exit(status, "failed");
+            Err(format!("the command {reason}\n{output}"))
         }
+        ExitReason::TimedOut => Err(format!("{}\n{output}", limit.exceeded(NAME))),
+        ExitReason::Stopped | ExitReason::OutputClosed => Err(cancelled(NAME)),
     }
 }
 
@@ -123,20 +96,17 @@ mod tests {
     use super::super::testing::Household;
     use super::*;
 
-    fn tool(timeout_seconds: u64) -> RunCommand {
-        let settings = config::RunCommand {
-            enabled: true,
-            timeout_seconds,
-            output_bytes: 1_000,
-        };
-        RunCommand::new(&settings, None)
+    fn household() -> Household {
+        let mut household = Household::new();
+        household.config.tools.run_command.output_bytes = 1_000;
+        household
     }
 
     #[test]
     fn a_command_runs_in_the_workspace_with_a_clean_environment() {
-        let household = Household::new();
+        let household = household();
         let place = household.directory().join("files").canonicalize();
-        let run = |command: &str| household.run_tool(&tool(10), json!({"command": command}));
+        let run = |command: &str| household.run_tool(&run_command(), json!({"command": command}));
         assert_eq!(
             run("echo one; echo two >&2"),
             Ok("one\n[error output]\ntwo".to_owned())
@@ -168,9 +138,10 @@ mod tests {
 
     #[test]
     fn whatever_a_command_does_it_ends_and_is_bounded() {
-        let household = Household::new();
-        let run = |seconds, command: &str| {
-            household.run_tool(&tool(seconds), json!({"command": command}))
+        let mut household = household();
+        let mut run = |seconds, command: &str| {
+            household.config.tools.run_command.timeout_seconds = seconds;
+            household.run_tool(&run_command(), json!({"command": command}))
         };
         let flood = run(60, "yes | head -c 100000000").unwrap();
         assert!(
@@ -194,10 +165,9 @@ mod tests {
 
     #[test]
     fn nothing_stays_behind() {
-        let household = Household::new();
-        let tool = tool(10);
+        let household = household();
         let started = household.run_tool(
-            &tool,
+            &run_command(),
             json!({"command": "sleep 600 >/dev/null 2>&1 & echo $!"}),
         );
         let child: i32 = started.unwrap().trim().parse().unwrap();

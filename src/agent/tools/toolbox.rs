@@ -8,7 +8,7 @@ use super::custom::CustomTool;
 use super::definition::{Source, Tool};
 use super::files;
 use super::read_skill::{READ_SKILL, ReadSkill};
-use super::run_command::RunCommand;
+use super::run_command::run_command;
 use super::web_fetch::WebFetch;
 use crate::skills::Skills;
 use config::Config;
@@ -27,7 +27,6 @@ impl Toolbox {
     pub fn from_config(config: &Config) -> Toolbox {
         let trust = Trust::new(config.tls.ca_file.as_deref());
         let settings = &config.tools;
-        let directory = settings.files.directory.as_deref();
         let Toolbox { mut tools } = Toolbox::builtin();
         let mut people = config.people.values();
         if people.any(|person| person.notifications.is_some()) {
@@ -37,10 +36,11 @@ impl Toolbox {
             tools.push(Arc::new(WebFetch::new(&settings.web_fetch, trust.clone())));
         }
         if settings.files.enabled {
-            tools.extend(files::all(directory));
+            let all = files::all().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+            tools.extend(all);
         }
         if settings.run_command.enabled {
-            tools.push(Arc::new(RunCommand::new(&settings.run_command, directory)));
+            tools.push(Arc::new(run_command()));
         }
         let http_client = Arc::new(HttpClient::new().trusting(trust));
         for tool in &settings.custom {

@@ -13,6 +13,7 @@ use super::turn_context::{Stop, TurnContext};
 use super::{Progress, TurnLoop, query};
 use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
+use crate::parallel::run_parallel;
 use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::{self, Circumstances, MOST_CARRIED, Reach};
 use crate::tools::wording::{Approver, Wording};
@@ -20,7 +21,6 @@ use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
     unknown_tool,
 };
-use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use base::language::Words;

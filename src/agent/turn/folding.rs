@@ -11,6 +11,7 @@ use std::time::Instant;
 use super::history::History;
 use super::question;
 use super::turn_context::TurnContext;
+use crate::model::Takes;
 use crate::model::estimate::{request_tokens, text_tokens, tool_tokens};
 use crate::model::servers::Candidate;
 use crate::prompt::fit;
@@ -46,8 +47,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<()> {
         &past.turns,
         fixed,
         budget,
-        run.assistant.message_form(),
-        history.takes(),
+        run.assistant.message_form(history.takes()),
     );
     if let Some(folded) = folded {
         let last = |count: usize| past.turns[..count].last().map(|turn| turn.id);
@@ -114,7 +114,7 @@ fn summarise(
             &hidden.turns,
             hidden.has_more,
             most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
-            run.assistant.message_form(),
+            run.assistant.message_form(Takes::default()),
         )
     };
     let reply = question::ask(run, summary::INSTRUCTIONS, &text, Purpose::Summary)?;

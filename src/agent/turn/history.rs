@@ -50,34 +50,17 @@ const WORTH_FOLDING: usize = 8 * 1024;
 /// A smaller budget is of no use.
 const LEAST_BUDGET: usize = 256;
 
-/// What the model may be shown for whoever asks.
-struct Access {
-    /// Memories. A stranger's message gets them only if `recall` needs no approval.
-    recall: bool,
-    /// The names of the skills.
-    read_skills: bool,
-    /// What the prompt says about the servers of its tools.
-    server_notes: Option<String>,
-}
-
-impl Access {
-    fn of(asker: &Asker, run: &TurnContext<'_>) -> Access {
-        let (actor, toolbox) = (asker.actor(run), &run.assistant.toolbox);
-        let permission = |tool| {
-            let tool = toolbox.get(tool)?;
-            Some(actor.decide(tool.definition(), Circumstances::default()))
-        };
-        Access {
-            recall: match permission("recall") {
-                Some(Permission::Allow) => true,
-                Some(Permission::Ask | Permission::AllowOwn) => !is_untrusted(&run.turn.channel),
-                Some(Permission::Deny) | None => false,
-            },
-            read_skills: toolbox
-                .get(READ_SKILL)
-                .is_some_and(|tool| actor.may_use(tool.definition())),
-            server_notes: actor.server_notes(toolbox),
-        }
+/// Whether the model may be shown memories. A stranger's message gets them only if `recall`
+/// needs no approval.
+fn may_recall(asker: &Asker, run: &TurnContext<'_>) -> bool {
+    let Some(tool) = run.assistant.toolbox.get("recall") else {
+        return false;
+    };
+    let actor = asker.actor(run);
+    match actor.decide(tool.definition(), Circumstances::default()) {
+        Permission::Allow => true,
+        Permission::Ask | Permission::AllowOwn => !is_untrusted(&run.turn.channel),
+        Permission::Deny => false,
     }
 }
 
@@ -87,7 +70,6 @@ struct View {
     asker: Asker,
     /// Who sees the conversation.
     audience: AudienceId,
-    access: Access,
     past: Past,
     /// Those that go with the message: what the model was shown with it before, or else what
     /// fits it and was not shown with an earlier one.
@@ -113,10 +95,10 @@ impl View {
         let seen = run.store.snapshot(&run.viewer())?;
         let audience = seen.audience_of(turn)?.unwrap_or(turn.audience_id);
         let asker = Asker::of(run, &seen)?;
-        let access = Access::of(&asker, run);
-        let past = seen.past(turn.conversation_id, &wanted(budget, access.recall, false))?;
+        let may_recall = may_recall(&asker, run);
+        let past = seen.past(turn.conversation_id, &wanted(budget, may_recall, false))?;
         let (mut memories, mut is_chosen, mut wants_vector) = (Vec::new(), false, false);
-        if access.recall && (run.is_resumed || !may_choose) {
+        if may_recall && (run.is_resumed || !may_choose) {
             memories = seen.shown_memories(turn.id)?;
         }
         let is_routine = run.purpose() == Purpose::Routine;
@@ -127,7 +109,7 @@ impl View {
         // They may have been chosen for a model with a larger window.
         let others = memories.iter().filter(|one| one.shown_as != ShownAs::Match);
         let has_too_many = others.map(|one| one.content.len()).sum::<usize>() > share;
-        if access.recall && (may_choose && memories.is_empty() || has_too_many) {
+        if may_recall && (may_choose && memories.is_empty() || has_too_many) {
             is_chosen = may_choose;
             let may_ask = may_choose && vector.is_none() && run.assistant.embedder.is_some();
             wants_vector = may_ask && seen.has_many_memories(share)?;
@@ -153,7 +135,6 @@ impl View {
         Ok(View {
             asker,
             audience,
-            access,
             past,
             memories,
             is_chosen,
@@ -266,7 +247,7 @@ impl<'a> History<'a> {
         let is_routine = self.run.purpose() == Purpose::Routine;
         let input = PromptInput {
             system_prompt: &self.system_prompt,
-            form: self.run.assistant.message_form(),
+            form: self.run.assistant.message_form(self.takes()),
             summary: (self.past.summary.as_ref())
                 .filter(|_| !is_routine)
                 .map(|summary| summary.content.as_str()),
@@ -279,7 +260,6 @@ impl<'a> History<'a> {
             memories: &self.memories,
             steps,
             channel: &self.run.turn.channel,
-            takes: self.takes(),
         };
         let context = fit(&input, tool_tokens(tools), self.token_budget());
         self.sent.set(context.tokens);
@@ -491,14 +471,15 @@ fn wanted(budget: usize, with_memories: bool, with_hidden: bool) -> WantedPast {
 /// The system prompt of this turn.
 fn system_prompt(run: &TurnContext<'_>, view: &View) -> String {
     let person = view.asker.person(run);
+    let (actor, toolbox) = (view.asker.actor(run), &run.assistant.toolbox);
+    let reader = toolbox.get(READ_SKILL);
+    let reader = reader.filter(|tool| actor.may_use(tool.definition()));
+    let servers = actor.server_notes(toolbox);
     let prompt = SystemPrompt {
         config: &run.assistant.config,
         people: &view.people,
-        servers: view.access.server_notes.as_deref(),
-        skills: match view.access.read_skills {
-            true => run.assistant.skills.overview(),
-            false => None,
-        },
+        servers: servers.as_deref(),
+        skills: reader.and_then(|_| run.assistant.skills.overview()),
         surface: run.turn.surface,
         // Not a note beside the message: others who speak here would be told it. So the
         // cache begins anew where people with instructions of their own take turns.

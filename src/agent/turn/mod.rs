@@ -9,7 +9,6 @@ mod calls;
 mod folding;
 mod history;
 mod model_call;
-mod parallel;
 pub mod plain;
 mod program;
 mod question;

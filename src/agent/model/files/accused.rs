@@ -10,6 +10,7 @@ use super::Files;
 use crate::model::failure::ErrorResponse;
 use crate::model::{ChatMessage, FileKind, ModelFile};
 use base::ids::AttachmentId;
+use protocol::attachment::encode;
 
 /// What was left out of a request so far because somebody had to be accused.
 #[derive(Debug, Default)]
@@ -98,7 +99,7 @@ impl Files<'_> {
     }
 
     /// The files that an error names by their place in the request, such as
-    /// `messages.2.content.0`.
+    /// `messages.2.content.0`: those whose content stands there.
     fn named(&self, response: &ErrorResponse, body: &[u8]) -> Option<Vec<AttachmentId>> {
         #[derive(Deserialize)]
         struct Body<'a> {
@@ -108,18 +109,20 @@ impl Files<'_> {
         let named = path_in(&response.message).or_else(|| path_in(&response.labels))?;
         let (place, inner) = named.split_first()?;
         let body: Body<'_> = serde_json::from_slice(body).ok()?;
-        let (mut before, mut count, mut all) = (0, 0, 0);
-        for (at, message) in body.messages.iter().enumerate() {
-            let message: Value = serde_json::from_str(message.get()).ok()?;
-            if at == *place {
-                let (earlier, held) = media_at(&message, inner)?;
-                (before, count) = (all + earlier, held);
-            }
-            all += media(&message);
-        }
-        let sent: Vec<AttachmentId> = self.all_sent().collect();
-        let is_same = count > 0 && all == sent.len();
-        is_same.then(|| sent[before..before + count].to_vec())
+        let message: Value = serde_json::from_str(body.messages.get(*place)?.get()).ok()?;
+        let part = inner.iter().try_fold(&message, |part, place| {
+            let parts = part.get("content").or_else(|| part.get("output"))?;
+            parts.get(*place)
+        });
+        let part = part?.to_string();
+        let is_there = |file: &ModelFile| {
+            let bytes = self.request.files.bytes(file);
+            bytes.is_some_and(|bytes| part.contains(&encode(&bytes)))
+        };
+        let sent = self.sent(&[FileKind::Document, FileKind::Image]);
+        let found = sent.into_iter().filter(|(_, file)| is_there(file));
+        let found: Vec<AttachmentId> = found.map(|(_, file)| file.id).collect();
+        (!found.is_empty()).then_some(found)
     }
 }
 
@@ -137,42 +140,6 @@ fn path_in(text: &str) -> Option<Vec<usize>> {
             Some([first].into_iter().chain(rest).collect())
         })
     })
-}
-
-/// What a message or block holds.
-fn blocks(value: &Value) -> &[Value] {
-    let list = |name| value.get(name).and_then(Value::as_array);
-    let list = list("content").or_else(|| list("output"));
-    list.map_or(&[], Vec::as_slice)
-}
-
-/// How many images and documents a message or block holds.
-fn media(value: &Value) -> usize {
-    let kinds = [
-        "image",
-        "document",
-        "image_url",
-        "file",
-        "input_image",
-        "input_file",
-    ];
-    let kind = value.get("type").and_then(Value::as_str);
-    match kind.is_some_and(|kind| kinds.contains(&kind)) {
-        true => 1,
-        false => blocks(value).iter().map(media).sum(),
-    }
-}
-
-/// How many of them stand before a place in a message, and how many there.
-fn media_at(value: &Value, path: &[usize]) -> Option<(usize, usize)> {
-    let Some((place, inner)) = path.split_first() else {
-        return Some((0, media(value)));
-    };
-    let within = blocks(value);
-    let here = within.get(*place)?;
-    let before: usize = within[..*place].iter().map(media).sum();
-    let (earlier, held) = media_at(here, inner)?;
-    Some((before + earlier, held))
 }
 
 #[cfg(test)]

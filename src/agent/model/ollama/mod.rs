@@ -1,16 +1,13 @@
 //! Ollama's own API. Unlike its OpenAI-compatible one, it can set the size of the
 //! context, without which Ollama silently cuts long conversations.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
-use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext, RequestMessage};
-use super::files::{FROM_RESULTS, Media};
+use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext};
+use super::files::{Media, object};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
-use super::tool_call_builder::{ToolCallBuilder, arguments_object, merge_member, result_text};
-use crate::model::ChatMessage;
+use super::tool_call_builder::{ToolCallBuilder, arguments_object, merge_member};
 use crate::model::client_options::{Format, SupportedOptions};
 use serde_json::json;
 use store::ToolCall;
@@ -85,75 +82,33 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     if let Some(tools) = context.tools(FunctionTool::new) {
         body.put("tools", tools);
     }
-    let mut messages = Vec::new();
-    if !request.system.is_empty() {
-        messages.push(RequestMessage::text("system", request.system));
-    }
-    let mut of_results = Vec::new();
-    for message in request.messages {
-        let is_result = matches!(message, ChatMessage::ToolResult { .. });
-        if !is_result && !of_results.is_empty() {
-            let images = std::mem::take(&mut of_results);
-            messages.push(with_images(FROM_RESULTS.into(), images));
+    let reply = |text: &str, calls: &[ToolCall], extra: Option<&Value>| {
+        let mut said = json!({ "role": "assistant", "content": text });
+        if !calls.is_empty() {
+            said["tool_calls"] = calls.iter().map(call_of).collect();
         }
-        messages.push(message_of(message, context, &mut of_results));
-    }
-    if !of_results.is_empty() {
-        messages.push(with_images(FROM_RESULTS.into(), of_results));
-    }
+        let own = context.own_members(extra);
+        if let Some(thoughts) = own.and_then(|own| own.get(THOUGHTS)) {
+            said[THOUGHTS] = thoughts.clone();
+        }
+        said
+    };
+    let result = |id: &str, tool: &str, content: &str| json!({ "role": "tool", "tool_name": tool, "tool_call_id": id, "content": content });
+    // Templates of models show images of a person's messages alone.
+    let messages = context.messages(with_images, reply, result);
     body.reserve_for(context);
     body.put("messages", messages);
     body
 }
 
 /// A person's message.
-fn with_images(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
-    if media.is_empty() {
-        return RequestMessage::text("user", text);
-    }
-    let mut message = json!({ "role": "user", "content": text });
-    let data = media.into_iter().map(|media| media.base64());
-    message["images"] = data.collect();
-    RequestMessage::Whole(message)
-}
-
-/// A message; adds what a result brings to `of_results`: templates of models show images
-/// of a person's messages alone.
-fn message_of<'a>(
-    message: &'a ChatMessage<'a>,
-    context: &RequestContext<'_>,
-    of_results: &mut Vec<Media>,
-) -> RequestMessage<'a> {
-    match message {
-        ChatMessage::User { .. } => {
-            let (text, media) = context.files.with(message);
-            with_images(text, media)
-        }
-        ChatMessage::Assistant { text, calls, extra } if calls.is_empty() && extra.is_none() => {
-            RequestMessage::text("assistant", &**text)
-        }
-        ChatMessage::Assistant { text, calls, extra } => {
-            let mut said = json!({ "role": "assistant", "content": text });
-            if !calls.is_empty() {
-                said["tool_calls"] = calls.iter().map(call_of).collect();
-            }
-            let own = context.own_members(extra.as_ref());
-            if let Some(thoughts) = own.and_then(|own| own.get(THOUGHTS)) {
-                said[THOUGHTS] = thoughts.clone();
-            }
-            RequestMessage::Whole(said)
-        }
-        ChatMessage::ToolResult {
-            call_id, tool, ok, ..
-        } => {
-            let (content, media) = context.files.with_result(message);
-            of_results.extend(media);
-            let content = result_text(&content, *ok);
-            RequestMessage::Whole(json!({
-                "role": "tool", "tool_name": tool, "tool_call_id": call_id, "content": content,
-            }))
-        }
-    }
+fn with_images(text: &str, media: Vec<Media>) -> Value {
+    let images = media.into_iter().map(|media| media.base64());
+    object([
+        ("role", "user".into()),
+        ("content", text.into()),
+        ("images", images.collect()),
+    ])
 }
 
 fn call_of(call: &ToolCall) -> Value {

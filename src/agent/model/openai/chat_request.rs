@@ -4,12 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::model::ChatMessage;
-use crate::model::client_options::Format;
 use crate::model::dialect::{FunctionTool, RequestBody, RequestContext, RequestMessage};
-use crate::model::files::{FROM_RESULTS, Media, object};
+use crate::model::files::{Media, object};
 use crate::model::profile::{CacheMark, Thoughts};
-use crate::model::tool_call_builder::{result_text, sendable};
+use crate::model::tool_call_builder::sendable;
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -54,69 +52,28 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         if !client.stop.is_empty() {
             body.put("stop", &client.stop);
         }
-        match &client.format {
-            None => {}
-            Some(Format::Json) => body.put("response_format", json!({ "type": "json_object" })),
-            Some(Format::Schema {
-                name,
-                description,
-                schema,
-                is_strict,
-            }) => {
-                let mut form = json!({ "name": name, "schema": schema });
-                let is_strict = *is_strict && !context.capabilities.no_strict;
-                add_to_schema(&mut form, description.as_deref(), is_strict);
-                let form = json!({ "type": "json_schema", "json_schema": form });
-                body.put("response_format", form);
-            }
-        }
         for (name, value) in &client.sampling {
             body.put(name, value);
         }
     }
-    let mut of_results = Vec::new();
-    let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if !request.system.is_empty() && !capabilities.no_system_role {
-        messages.push(RequestMessage::text("system", request.system));
-    }
-    for message in request.messages {
-        let is_result = matches!(message, ChatMessage::ToolResult { .. });
-        if !is_result && !of_results.is_empty() {
-            messages.push(behind_results(std::mem::take(&mut of_results)));
+    if let Some((kind, schema)) = context.reply_format() {
+        let mut format = json!({ "type": kind });
+        if !schema.is_empty() {
+            format[kind] = schema.into();
         }
-        messages.push(message_of(message, context, &mut of_results));
+        body.put("response_format", format);
     }
-    if !of_results.is_empty() {
-        messages.push(behind_results(of_results));
-    }
-    if capabilities.no_system_role {
-        put_before(&mut messages, request.system);
-    }
+    let reply = |text: &str, calls: &[ToolCall], extra: Option<&Value>| {
+        reply_of(text, calls, extra, context)
+    };
+    let result = |id: &str, _: &str, content: &str| json!({ "role": "tool", "tool_call_id": short_id(id, context), "content": content });
+    let mut messages = context.messages(with_media, reply, result);
     if context.cache() == Some(CacheMark::Control) {
         mark_question(&mut messages);
     }
     body.reserve_for(context);
     body.put("messages", messages);
     body
-}
-
-/// Puts the text of the system before the first message of a person, for models that know no
-/// other place for it.
-fn put_before(messages: &mut [RequestMessage<'_>], system: &str) {
-    for message in messages {
-        match message {
-            RequestMessage::Text {
-                role: "user",
-                content,
-            } => *content = format!("{system}\n\n{content}").into(),
-            RequestMessage::Whole(whole) if whole["role"] == "user" => {
-                let text = &mut whole["content"][0]["text"];
-                *text = format!("{system}\n\n{}", text.as_str().unwrap_or_default()).into();
-            }
-            _ => continue,
-        }
-        return;
-    }
 }
 
 /// Marks the newest message of a person, where the last request ended: from the end, the
@@ -143,26 +100,8 @@ fn mark_question(messages: &mut [RequestMessage<'_>]) {
     }
 }
 
-/// Adds what was said of the schema of a reply.
-pub fn add_to_schema(form: &mut Value, description: Option<&str>, is_strict: bool) {
-    if let Some(description) = description {
-        form["description"] = description.into();
-    }
-    if is_strict {
-        form["strict"] = true.into();
-    }
-}
-
-/// What tools brought, as a message behind their results, which hold only text.
-fn behind_results(media: Vec<Media>) -> RequestMessage<'static> {
-    with_media(FROM_RESULTS.into(), media)
-}
-
 /// A text of a person, and what comes with it.
-fn with_media(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
-    if media.is_empty() {
-        return RequestMessage::text("user", text);
-    }
+fn with_media(text: &str, media: Vec<Media>) -> Value {
     let part = |media: Media| match &media {
         Media::Image { .. } => object([
             ("type", "image_url".into()),
@@ -178,61 +117,34 @@ fn with_media(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
     };
     let text = json!({ "type": "text", "text": text });
     let parts = [text].into_iter().chain(media.into_iter().map(part));
-    RequestMessage::Whole(object([
-        ("role", "user".into()),
-        ("content", parts.collect()),
-    ]))
+    object([("role", "user".into()), ("content", parts.collect())])
 }
 
-/// A message; adds what a result brings and cannot hold to `of_results`.
-fn message_of<'a>(
-    message: &'a ChatMessage<'a>,
+fn reply_of(
+    text: &str,
+    calls: &[ToolCall],
+    extra: Option<&Value>,
     context: &RequestContext<'_>,
-    of_results: &mut Vec<Media>,
-) -> RequestMessage<'a> {
-    let capabilities = context.capabilities;
-    let takes_thoughts = matches!(capabilities.thoughts, Thoughts::WithEveryReply(_));
-    match message {
-        ChatMessage::User { .. } => {
-            let (text, media) = context.files.with(message);
-            with_media(text, media)
-        }
-        ChatMessage::Assistant { text, calls, extra }
-            if calls.is_empty() && extra.is_none() && !takes_thoughts =>
+) -> Value {
+    // An empty content, not null or absent: the one form that all servers take.
+    let mut message = json!({ "role": "assistant", "content": text });
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.iter().map(|call| call_of(call, context)).collect();
+        // Only the first of several calls carries one.
+        if let Some(signature) = context.profile.call_signature
+            && message["tool_calls"][0].get("extra_content").is_none()
         {
-            RequestMessage::text("assistant", &**text)
-        }
-        ChatMessage::Assistant { text, calls, extra } => {
-            // An empty content, not null or absent: the one form that all servers take.
-            let mut message = json!({ "role": "assistant", "content": text });
-            if !calls.is_empty() {
-                message["tool_calls"] = calls.iter().map(|call| call_of(call, context)).collect();
-                // Only the first of several calls carries one.
-                if let Some(signature) = context.profile.call_signature
-                    && message["tool_calls"][0].get("extra_content").is_none()
-                {
-                    let signed = json!({ "google": { "thought_signature": signature } });
-                    message["tool_calls"][0]["extra_content"] = signed;
-                }
-            }
-            let mut message = with_extra(message, extra.as_ref(), context);
-            if let Thoughts::WithEveryReply(member) = capabilities.thoughts
-                && message.get(member).is_none()
-            {
-                message[member] = "".into();
-            }
-            RequestMessage::Whole(message)
-        }
-        ChatMessage::ToolResult { call_id, ok, .. } => {
-            let (content, media) = context.files.with_result(message);
-            of_results.extend(media);
-            RequestMessage::Whole(json!({
-                "role": "tool",
-                "tool_call_id": short_id(call_id, context),
-                "content": result_text(&content, *ok),
-            }))
+            let signed = json!({ "google": { "thought_signature": signature } });
+            message["tool_calls"][0]["extra_content"] = signed;
         }
     }
+    let mut message = with_extra(message, extra, context);
+    if let Thoughts::WithEveryReply(member) = context.capabilities.thoughts
+        && message.get(member).is_none()
+    {
+        message[member] = "".into();
+    }
+    message
 }
 
 fn call_of(call: &ToolCall, context: &RequestContext<'_>) -> Value {

@@ -6,9 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::chat_request::add_to_schema;
 use crate::model::ChatMessage;
-use crate::model::client_options::Format;
 use crate::model::dialect::{RequestBody, RequestContext};
 use crate::model::files::{Media, object};
 use crate::model::profile::Thoughts;
@@ -70,26 +68,13 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         }
     }
     if let Some(client) = request.client {
-        match &client.format {
-            None => {}
-            Some(Format::Json) => {
-                body.put("text", json!({ "format": { "type": "json_object" } }));
-            }
-            Some(Format::Schema {
-                name,
-                description,
-                schema,
-                is_strict,
-            }) => {
-                let mut format = json!({ "type": "json_schema", "name": name, "schema": schema });
-                let is_strict = *is_strict && !context.capabilities.no_strict;
-                add_to_schema(&mut format, description.as_deref(), is_strict);
-                body.put("text", json!({ "format": format }));
-            }
-        }
         for (name, value) in &client.sampling {
             body.put(name, value);
         }
+    }
+    if let Some((kind, mut format)) = context.reply_format() {
+        format.insert("type".to_owned(), kind.into());
+        body.put("text", json!({ "format": format }));
     }
     if !request.system.is_empty() {
         body.put("instructions", request.system);

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::model::Takes;
 use crate::model::estimate::text_tokens;
 use crate::prompt::testing::*;
 use base::ids::{AttachmentId, TurnId};
@@ -129,7 +130,7 @@ fn a_fold_leaves_room_for_many_turns() {
         (3_200, 0, None),
         (3_200, 400, of(0, 4)),
     ] {
-        let found = fold(&turns, fixed, budget(tokens), form(&utc), Takes::default());
+        let found = fold(&turns, fixed, budget(tokens), form(&utc));
         assert_eq!(found, expected, "{tokens} {fixed}");
     }
     // Once folded, there is nothing more to do.
@@ -137,16 +138,13 @@ fn a_fold_leaves_room_for_many_turns() {
     for turn in &mut folded[..4] {
         turn.is_shortened = true;
     }
-    assert_eq!(
-        fold(&folded, 0, budget(2_500), form(&utc), Takes::default()),
-        None
-    );
+    assert_eq!(fold(&folded, 0, budget(2_500), form(&utc)), None);
 }
 
 #[test]
 fn of_too_many_turns_half_go() {
     let turns: Vec<PastTurn> = (0..100).map(|number| turn(number, 1, vec![])).collect();
-    let fold = |turns| fold(turns, 0, budget(100_000), form(&utc()), Takes::default());
+    let fold = |turns| fold(turns, 0, budget(100_000), form(&utc()));
     assert_eq!(fold(&turns[1..]), None);
     assert_eq!(fold(&turns).map(|fold| fold.hidden), Some(50));
 }
@@ -376,7 +374,10 @@ fn files_of_older_turns_are_only_named_where_there_is_no_room() {
         (4_000, [true, true, true, false, false]),
     ] {
         let input = PromptInput {
-            takes,
+            form: MessageForm {
+                takes,
+                ..form(&utc)
+            },
             ..input(&utc, &past, &present)
         };
         let fitted = fit(&input, 0, budget(tokens));

@@ -72,33 +72,21 @@ impl ScheduleRequest<'_> {
             Some(Trigger::List(_) | Trigger::Event { .. }) => None,
             None => Some(Timing::new(self.at, self.cron, &config.zone(), now)?),
         };
-        let only_if_changed = self.watched(is_said)?;
-        if is_said && only_if_changed.is_empty() && !self.people.is_empty() {
-            return reminders(
-                NewSchedule {
-                    text: text.to_owned(),
-                    is_said,
-                    timing,
-                    trigger,
-                    ..maker
-                },
-                self.people,
-                store,
-            );
-        }
-        if !self.people.is_empty() {
-            return Err(Error::invalid_request(
-                "\"people\" go with \"say\": a routine runs for its maker alone",
-            ));
-        }
-        Ok(vec![NewSchedule {
+        let made = NewSchedule {
             text: text.to_owned(),
             is_said,
             timing,
             trigger,
-            only_if_changed,
+            only_if_changed: self.watched(is_said)?,
             ..maker
-        }])
+        };
+        match self.people {
+            [] => Ok(vec![made]),
+            people if is_said => reminders(made, people, store),
+            _ => Err(Error::invalid_request(
+                "\"people\" go with \"say\": a routine runs for its maker alone",
+            )),
+        }
     }
 
     fn watched(&self, is_said: bool) -> Result<Vec<WatchedCall>> {

@@ -204,13 +204,10 @@ impl<'a> Lines<'a> {
         while let Some(line) = self.next() {
             if let Some(name) = after(&line, "BEGIN:") {
                 let name = name.to_ascii_uppercase();
-                match depth {
-                    0 => {}
-                    _ => {
-                        let child = self.component(name, depth - 1);
-                        if component.children.len() < PROPERTIES {
-                            component.children.push(child);
-                        }
+                if depth > 0 {
+                    let child = self.component(name, depth - 1);
+                    if component.children.len() < PROPERTIES {
+                        component.children.push(child);
                     }
                 }
             } else if after(&line, "END:").is_some() {

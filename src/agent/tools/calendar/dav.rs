@@ -31,7 +31,8 @@ pub(super) struct Collection {
 /// A place of a server: its address, and what the server says of it.
 struct Place {
     url: String,
-    properties: Map<String, Value>,
+    /// An object.
+    properties: Value,
 }
 
 /// Finds the calendar of an account: the one at this address, or else the only one or the one of
@@ -139,11 +140,7 @@ pub(super) fn events(
     }
     let mut reading = Reading::new(view);
     for place in places(&answer)? {
-        if let Some(text) = place
-            .properties
-            .get("calendar-data")
-            .and_then(Value::as_str)
-        {
+        if let Some(text) = place.properties["calendar-data"].as_str() {
             reading.add(text.as_bytes(), Some(&place.url));
         }
     }
@@ -183,50 +180,33 @@ fn places(answer: &Answer) -> Result<Vec<Place>, Said> {
             }
         }
         let url = join(&answer.url, href);
+        let properties = properties.into();
         Some(Place { url, properties })
     });
     Ok(places.collect())
 }
 
-fn href(properties: &Map<String, Value>, name: &str) -> Option<String> {
-    let first = list(&properties.get(name)?["href"]).first()?;
+fn href(properties: &Value, name: &str) -> Option<String> {
+    let first = list(&properties[name]["href"]).first()?;
     first.as_str().map(str::to_owned)
 }
 
-fn addresses(properties: &Map<String, Value>) -> Vec<String> {
-    let set = properties.get("calendar-user-address-set");
-    let all = set.into_iter().flat_map(|set| list(&set["href"]));
+fn addresses(properties: &Value) -> Vec<String> {
+    let all = list(&properties["calendar-user-address-set"]["href"]).iter();
     all.filter_map(|one| one.as_str().map(address)).collect()
 }
 
-fn is_calendar(properties: &Map<String, Value>) -> bool {
-    let is_collection = properties
-        .get("resourcetype")
-        .is_some_and(|kind| kind.get("calendar").is_some());
-    let parts = properties
-        .get("supported-calendar-component-set")
-        .map(|set| &set["comp"]);
-    let has_events = parts.is_none_or(|parts| {
-        parts.is_null()
-            || list(parts)
-                .iter()
-                .any(|part| part["@name"].as_str() == Some("VEVENT"))
-    });
-    is_collection && has_events
+fn is_calendar(properties: &Value) -> bool {
+    let parts = list(&properties["supported-calendar-component-set"]["comp"]);
+    let is_of_events = |part: &Value| part["@name"] == "VEVENT";
+    properties["resourcetype"].get("calendar").is_some()
+        && (parts.is_empty() || parts.iter().any(is_of_events))
 }
 
 fn collection(place: &Place, addresses: Vec<String>) -> Collection {
-    let property = |name: &str| {
-        place
-            .properties
-            .get(name)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let rights = place
-        .properties
-        .get("current-user-privilege-set")
-        .map(|set| &set["privilege"]);
+    let properties = &place.properties;
+    let property = |name: &str| properties[name].as_str().map(str::to_owned);
+    let rights = properties.get("current-user-privilege-set");
     let may = |one: &Value| {
         ["all", "write", "write-content"]
             .iter()
@@ -241,7 +221,7 @@ fn collection(place: &Place, addresses: Vec<String>) -> Collection {
                 last.unwrap_or_default().to_owned()
             }),
         version: property("getctag").or_else(|| property("sync-token")),
-        can_write: rights.is_none_or(|rights| list(rights).iter().any(may)),
+        can_write: rights.is_none_or(|set| list(&set["privilege"]).iter().any(may)),
         addresses,
     }
 }

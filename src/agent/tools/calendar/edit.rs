@@ -1,22 +1,13 @@
 //! Changes of an event as its calendar has it: what is not changed stays as it was written.
 
-use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 
 use super::OUTSIDE_MARK;
 use super::component::{Component, Property, basic, escaped};
-use super::reading::{Moment, utc};
+use super::reading::{Moment, When, length, utc};
 use super::zones::{Zones, definition};
 use base::calendar::{Recurrence, Zone};
 use base::clock::Timestamp;
-
-/// When an event is to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum When {
-    /// Whole days, the last included.
-    Days(Date, Date),
-    Time(Timestamp, Timestamp),
-}
 
 /// What an event is to become; what is absent stays.
 #[derive(Clone, Debug, Default)]
@@ -122,11 +113,7 @@ pub(super) fn change(
     if let Some(when) = change.when {
         move_series(document, first, target, when, &mut zones)?;
     }
-    for event in document
-        .children
-        .iter_mut()
-        .filter(|one| is_event(one, target.uid))
-    {
+    for event in events(document, target.uid) {
         describe(event, change, now);
     }
     Ok(())
@@ -183,6 +170,11 @@ fn zones(document: &Component, household: &Zone, now: Timestamp) -> Zones {
 
 fn is_event(component: &Component, uid: &str) -> bool {
     component.name == "VEVENT" && component.value("UID") == Some(uid)
+}
+
+fn events<'d>(document: &'d mut Component, uid: &str) -> impl Iterator<Item = &'d mut Component> {
+    let all = document.children.iter_mut();
+    all.filter(move |one| is_event(one, uid))
 }
 
 fn key_of(event: &Component, zones: &mut Zones) -> String {
@@ -263,21 +255,8 @@ fn original(event: &Component, key: &str, zones: &mut Zones) -> Option<Property>
 /// When the time of an event is that is named so, as long as the event takes.
 fn same_length(event: &Component, which: &Property, zones: &mut Zones) -> Option<When> {
     let start = Moment::of(event, "DTSTART", zones)?;
-    let end = Moment::of(event, "DTEND", zones);
-    match (Moment::read(which, &which.value, zones)?, start, end) {
-        (Moment::Day(day), Moment::Day(first), end) => {
-            let days = end.map_or(1, |end| (end.day() - first).get_days()).max(1);
-            Some(When::Days(day, day.checked_add((days - 1).days()).ok()?))
-        }
-        (Moment::Time { at, .. }, Moment::Time { at: first, .. }, end) => {
-            let end = match end {
-                Some(Moment::Time { at: end, .. }) => end,
-                _ => first,
-            };
-            Some(When::Time(at, at.plus(end.since(first))))
-        }
-        _ => None,
-    }
+    let length = length(event, &start, zones);
+    Some(Moment::read(which, &which.value, zones)?.lasting(length))
 }
 
 /// Moves all times of an event as far as one of them is moved.
@@ -329,11 +308,7 @@ fn move_series(
                 .to_owned(),
         );
     }
-    for event in document
-        .children
-        .iter_mut()
-        .filter(|one| is_event(one, target.uid))
-    {
+    for event in events(document, target.uid) {
         for property in &mut event.properties {
             match property.name.as_str() {
                 "DTSTART" | "DTEND" | "RECURRENCE-ID" | "EXDATE" | "RDATE" => {
@@ -361,26 +336,10 @@ fn move_series(
     // The new length is that of all.
     let event = &mut document.children[first];
     let moved = Moment::of(event, "DTSTART", zones).ok_or(GONE)?;
-    let zoned = zone_of(event, zones);
-    match (moved, when) {
-        (Moment::Day(day), When::Days(from, until)) => {
-            let last = day
-                .checked_add((until - from).get_days().days())
-                .map_err(|_| GONE)?;
-            set_time(event, When::Days(day, last), None);
-        }
-        (Moment::Time { at, .. }, When::Time(from, until)) => {
-            let zoned = zoned
-                .or_else(|| Some((zone.rules().iana_name()?.to_owned(), zone)))
-                .filter(|(name, _)| name != "UTC");
-            set_time(
-                event,
-                When::Time(at, at.plus(until.since(from))),
-                zoned.as_ref(),
-            );
-        }
-        _ => {}
-    }
+    let zoned = zone_of(event, zones)
+        .or_else(|| Some((zone.rules().iana_name()?.to_owned(), zone)))
+        .filter(|(name, _)| name != "UTC");
+    set_time(event, moved.lasting(when.length()), zoned.as_ref());
     Ok(())
 }
 
@@ -405,5 +364,32 @@ fn shifted(value: &str, ahead: jiff::Span) -> Option<String> {
             let moved = local(bare)?.checked_add(ahead).ok()?;
             Some(basic(moved) + end)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_time_of_an_event_that_says_how_long_it_takes_stays_as_long() {
+        let text = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:tea\nDTSTART:20270104T160000Z\n\
+                    DURATION:PT45M\nRRULE:FREQ=DAILY\nEND:VEVENT\nEND:VCALENDAR\n";
+        let mut document = Component::parse(text.as_bytes()).unwrap();
+        let now = "2027-01-01T12:00:00Z".parse().unwrap();
+        let target = Target {
+            uid: "tea",
+            occurrence: "20270105T160000Z",
+            starts_at: "2027-01-05T16:00:00Z".parse().unwrap(),
+            is_series: false,
+        };
+        let wanted = Change {
+            title: Some("Green tea".to_owned()),
+            ..Change::default()
+        };
+        change(&mut document, &target, &wanted, &Zone::utc(), now).unwrap();
+        let one = &document.children[1];
+        assert_eq!(one.value("DTSTART"), Some("20270105T160000Z"));
+        assert_eq!(one.value("DTEND"), Some("20270105T164500Z"));
     }
 }

@@ -82,12 +82,7 @@ pub fn read(
             .is_some_and(|at| at <= now && now.since(at) < WHOLE);
     let known = source.version.as_deref().filter(|_| is_known);
     let remote = open(source, password, reach)?;
-    let mut view = View {
-        zone: zone.clone(),
-        now,
-        addresses: source.addresses.split(' ').map(str::to_owned).collect(),
-        is_outside: false,
-    };
+    let mut view = View::of(source, zone, now);
     let found = match &source.collection {
         Some(collection) => {
             let mut found = dav::look(&remote, collection)?;

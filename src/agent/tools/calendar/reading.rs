@@ -16,7 +16,7 @@ use base::calendar::{Recurrence, Zone};
 use base::clock::Timestamp;
 use base::language::Said;
 use base::visible::label;
-use store::EventTime;
+use store::{CalendarSource, EventTime};
 
 /// Most times of events that are kept of a calendar: those nearest to the present.
 pub(super) const MOST_TIMES: usize = 10_000;
@@ -44,6 +44,16 @@ pub(super) struct View {
 }
 
 impl View {
+    /// That of a calendar as it is known.
+    pub fn of(source: &CalendarSource, zone: &Zone, now: Timestamp) -> View {
+        View {
+            zone: zone.clone(),
+            now,
+            addresses: source.addresses.split(' ').map(str::to_owned).collect(),
+            is_outside: false,
+        }
+    }
+
     /// From when and until when times are kept.
     pub fn window(&self) -> (Timestamp, Timestamp) {
         (self.now.minus(BACK), self.now.plus(AHEAD))
@@ -109,6 +119,23 @@ impl Moment {
         }
     }
 
+    /// When something is that begins then and takes so long.
+    pub fn lasting(&self, length: Length) -> When {
+        match (self, length) {
+            (Moment::Day(first), Length::Days(days)) => {
+                let last = first.checked_add((days - 1).days());
+                When::Days(*first, last.unwrap_or(*first))
+            }
+            (Moment::Day(day), Length::Millis(_)) => When::Days(*day, *day),
+            (Moment::Time { at, .. }, Length::Millis(millis)) => {
+                When::Time(*at, at.shifted(millis))
+            }
+            (Moment::Time { at, .. }, Length::Days(days)) => {
+                When::Time(*at, at.shifted(i64::from(days) * 86_400_000))
+            }
+        }
+    }
+
     pub fn day(&self) -> Date {
         match self {
             Moment::Day(day) => *day,
@@ -125,9 +152,26 @@ pub fn utc(at: Timestamp) -> String {
 
 /// How long an event takes.
 #[derive(Clone, Copy)]
-enum Length {
+pub(super) enum Length {
     Days(i32),
     Millis(i64),
+}
+
+/// When an event is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum When {
+    /// Whole days, the last included.
+    Days(Date, Date),
+    Time(Timestamp, Timestamp),
+}
+
+impl When {
+    pub fn length(self) -> Length {
+        match self {
+            When::Days(first, last) => Length::Days((last - first).get_days() + 1),
+            When::Time(from, until) => Length::Millis(until.as_millis() - from.as_millis()),
+        }
+    }
 }
 
 impl Reading {
@@ -331,25 +375,17 @@ impl Reading {
     }
 
     fn take(&mut self, described: &EventTime, start: &Moment, length: Length, occurrence: String) {
-        let (starts_at, ends_at, days) = match (start, length) {
-            (Moment::Day(first), length) => {
-                let days = match length {
-                    Length::Days(days) => days,
-                    Length::Millis(_) => 1,
-                };
+        let (starts_at, ends_at, days) = match start.lasting(length) {
+            When::Time(from, until) => (from, until, None),
+            When::Days(first, last) => {
                 let zone = &self.view.zone;
                 let midnight = |day: Date| zone.instant_in_calendar(day.at(0, 0, 0, 0));
-                let last = first.checked_add((days - 1).days()).unwrap_or(*first);
                 let (Some(from), Some(until)) =
-                    (midnight(*first), last.tomorrow().ok().and_then(midnight))
+                    (midnight(first), last.tomorrow().ok().and_then(midnight))
                 else {
                     return;
                 };
                 (from, until, Some((first.to_string(), last.to_string())))
-            }
-            (Moment::Time { at, .. }, Length::Millis(millis)) => (*at, at.shifted(millis), None),
-            (Moment::Time { at, .. }, Length::Days(days)) => {
-                (*at, at.shifted(i64::from(days) * 86_400_000), None)
             }
         };
         if ends_at < self.from || starts_at >= self.until {
@@ -409,7 +445,8 @@ fn moments(event: &Component, name: &str, zones: &mut Zones) -> Vec<Moment> {
     found
 }
 
-fn length(event: &Component, start: &Moment, zones: &mut Zones) -> Length {
+/// How long an event takes that begins then.
+pub(super) fn length(event: &Component, start: &Moment, zones: &mut Zones) -> Length {
     let end = Moment::of(event, "DTEND", zones);
     let duration = event.value("DURATION").and_then(duration);
     let most = i64::from(MOST_DAYS) * 86_400_000;

@@ -8,9 +8,9 @@ use jiff::civil::{Date, Time};
 use serde_json::json;
 
 use super::component::Component;
-use super::edit::{self, Change, Target, When};
+use super::edit::{self, Change, Target};
 use super::point::{Point, not_a_time};
-use super::reading::{Reading, View};
+use super::reading::{Length, Reading, View, When};
 use super::remote::{Answer, Remote};
 use super::{Reach, open, words};
 use crate::tools::definition::{
@@ -272,14 +272,11 @@ impl Editing<'_, '_> {
             (Point::Time(from), None, _) => When::Time(from, from.plus(Duration::from_secs(3_600))),
             _ => return Err("\"start\" and \"end\" must both be dates or both be times".to_owned()),
         };
-        match when {
-            When::Days(first, last) if last < first => {
+        match when.length() {
+            Length::Days(..=0) | Length::Millis(..0) => {
                 Err("\"end\" is before \"start\"".to_owned())
             }
-            When::Time(from, until) if until < from => {
-                Err("\"end\" is before \"start\"".to_owned())
-            }
-            when => Ok(Some(when)),
+            _ => Ok(Some(when)),
         }
     }
 
@@ -444,12 +441,7 @@ impl Editing<'_, '_> {
         document: Option<&Component>,
         place: &str,
     ) -> Result<(), String> {
-        let mut reading = Reading::new(View {
-            zone: self.zone.clone(),
-            now: self.now,
-            addresses: source.addresses.split(' ').map(str::to_owned).collect(),
-            is_outside: false,
-        });
+        let mut reading = Reading::new(View::of(source, self.zone, self.now));
         if let Some(document) = document {
             reading.add(document.write().as_bytes(), Some(place));
         }

@@ -3,18 +3,17 @@
 mod workspace;
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 
 use super::attached::ConversationFiles;
-use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
+use super::definition::{Arguments, Definition, ToolContext, required_text, text};
+use super::function::FunctionTool;
 use super::output::{minute, text_of};
-use super::wording::{Approver, Intent};
+use super::wording::Intent;
 use base::clock::Timestamp;
-use base::ids::{AttachmentId, ResultId};
+use base::ids::{AttachmentId, ResultId, UserId};
 use base::measure::byte_count;
 pub(crate) use workspace::Workspace;
 pub use workspace::settle;
@@ -31,8 +30,10 @@ const MAX_WRITTEN: usize = 1024 * 1024;
 /// Most entries of a directory that are listed.
 const MAX_LISTED: usize = 300;
 
-/// The three tools, for the workspace in this directory or the default one.
-pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
+/// The three tools.
+pub(super) fn all() -> [FunctionTool; 3] {
+    // Nobody knows who put a file there.
+    let reader = |definition: Definition| definition.read_only().bringing_outside_text();
     let list = Definition::builtin(
         "list_files",
         "List files, everybody's in shared/.",
@@ -62,111 +63,88 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
         }),
         &["path", "content"],
     );
-    // Nobody knows who put a file there.
-    let reader = |definition: Definition| definition.read_only().bringing_outside_text();
     [
-        (reader(list), Action::List),
-        (reader(read), Action::Read),
-        (write, Action::Write),
+        FunctionTool {
+            definition: reader(list),
+            intent: |arguments, approver| match text(arguments, "path") {
+                Some(path) => approver.intent("action.list_files.in", &[("path", path)]),
+                None => approver.intent("action.list_files", &[]),
+            },
+            run: run_list,
+        },
+        FunctionTool {
+            definition: reader(read),
+            intent: |arguments, approver| {
+                let path = text(arguments, "path")?;
+                let key = match is_kept(path) {
+                    true => "action.read_file.on",
+                    false => "action.read_file",
+                };
+                approver.intent(key, &[("path", path)])
+            },
+            run: run_read,
+        },
+        FunctionTool {
+            definition: write,
+            intent: |arguments, approver| {
+                let path = text(arguments, "path")?;
+                let key = match (replaced(arguments), is_appended(arguments)) {
+                    (Some(_), _) => "action.write_file.change",
+                    (None, true) => "action.write_file.append",
+                    (None, false) => "action.write_file",
+                };
+                Some(Intent {
+                    left_out: &["content", "replaces"],
+                    ..approver.intent(key, &[("path", path)])?
+                })
+            },
+            run: run_write,
+        },
     ]
-    .map(|(definition, action)| {
-        Arc::new(FileTool {
-            definition,
-            directory: directory.map(Path::to_owned),
-            action,
-        }) as Arc<dyn Tool>
+}
+
+fn run_list(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let path = text(arguments, "path").unwrap_or_default();
+    let (workspace, owner, path) = found(path, context)?;
+    let listed = list(&workspace, path)?;
+    Ok(match owner {
+        Some(_) if path.is_empty() => format!("{listed}\n{SHARED}/ (everybody's)"),
+        _ => listed,
     })
-    .into()
 }
 
-#[derive(Clone, Copy)]
-enum Action {
-    List,
-    Read,
-    Write,
+fn run_read(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let path = required_text(arguments, "path")?;
+    if let Ok(id) = path.parse() {
+        return read_kept(id, arguments, context);
+    }
+    if let Ok(id) = path.parse() {
+        return read_attached(id, arguments, context);
+    }
+    let (workspace, _, path) = found(path, context)?;
+    read(&workspace, path, arguments, context)
 }
 
-struct FileTool {
-    definition: Definition,
-    directory: Option<PathBuf>,
-    action: Action,
+fn run_write(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let (workspace, owner, path) = found(required_text(arguments, "path")?, context)?;
+    let written = write(&workspace, path, arguments)?;
+    let reader = context.speaker.filter(|_| context.user_id == owner);
+    Ok(match (owner, reader) {
+        (None, _) => format!("{written} Everybody in the household sees it."),
+        (Some(_), Some(name)) => format!("{written} Only {name} sees it."),
+        (Some(_), None) => format!("{written} Only whoever reads this sees it."),
+    })
 }
 
-impl Tool for FileTool {
-    fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    fn intent(&self, arguments: &Arguments, approver: &Approver<'_>) -> Option<Intent> {
-        let path = text(arguments, "path");
-        let key = match (self.action, path) {
-            (Action::List, Some(_)) => "action.list_files.in",
-            (Action::List, None) => "action.list_files",
-            (_, None) => return None,
-            (Action::Read, _) if is_kept(path?) => "action.read_file.on",
-            (Action::Read, _) => "action.read_file",
-            (Action::Write, _) => match (replaced(arguments), is_appended(arguments)) {
-                (Some(_), _) => "action.write_file.change",
-                (None, true) => "action.write_file.append",
-                (None, false) => "action.write_file",
-            },
-        };
-        Some(Intent {
-            action: approver
-                .words
-                .say(key, &[("path", path.unwrap_or_default())]),
-            left_out: match self.action {
-                Action::Write => &["content", "replaces"],
-                Action::List | Action::Read => &[],
-            },
-        })
-    }
-
-    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        let path = match self.action {
-            Action::List => text(arguments, "path").unwrap_or_default(),
-            Action::Read | Action::Write => required_text(arguments, "path")?,
-        };
-        if let (Action::Read, Ok(id)) = (self.action, path.parse()) {
-            return read_kept(id, arguments, context);
-        }
-        if let (Action::Read, Ok(id)) = (self.action, path.parse()) {
-            return read_attached(id, arguments, context);
-        }
-        let owner = context.files_of()?;
-        let below = shared_path(path);
-        let (workspace, owner, path) = match (owner, below) {
-            (Some(owner), None) => (
-                Workspace::of_person(owner, context.data_dir),
-                Some(owner),
-                path,
-            ),
-            _ => {
-                let shared = Workspace::new(self.directory.as_deref(), context.data_dir);
-                (shared, None, below.unwrap_or(path))
-            }
-        };
-        context.shows_files_of(owner);
-        match self.action {
-            Action::List => {
-                let listed = list(&workspace, path)?;
-                Ok(match owner {
-                    Some(_) if path.is_empty() => format!("{listed}\n{SHARED}/ (everybody's)"),
-                    _ => listed,
-                })
-            }
-            Action::Read => read(&workspace, path, arguments, context),
-            Action::Write => {
-                let written = write(&workspace, path, arguments)?;
-                let reader = context.speaker.filter(|_| context.user_id == owner);
-                Ok(match (owner, reader) {
-                    (None, _) => format!("{written} Everybody in the household sees it."),
-                    (Some(_), Some(name)) => format!("{written} Only {name} sees it."),
-                    (Some(_), None) => format!("{written} Only whoever reads this sees it."),
-                })
-            }
-        }
-    }
+/// Where the file of this path is, whose that is if one person's, and its path there.
+fn found<'p>(
+    path: &'p str,
+    context: &ToolContext<'_>,
+) -> Result<(Workspace, Option<UserId>, &'p str), String> {
+    let below = shared_path(path);
+    let owner = context.files_of()?.filter(|_| below.is_none());
+    context.shows_files_of(owner);
+    Ok((context.workspace_of(owner), owner, below.unwrap_or(path)))
 }
 
 /// The path below the household's files of one that names them.

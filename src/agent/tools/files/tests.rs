@@ -1,4 +1,5 @@
 use super::*;
+use crate::tools::definition::Tool;
 use crate::tools::testing::Household;
 use store::Viewer;
 
@@ -190,7 +191,7 @@ fn a_person_is_told_which_file() {
             "change notes.txt",
         ),
     ] {
-        let tools = all(None);
+        let tools = all();
         let tool = tools
             .iter()
             .find(|known| known.spec().name == tool)

@@ -1,4 +1,4 @@
-//! Runs tool calls in parallel.
+//! Does one thing many times in parallel: tools run, servers are asked.
 
 use base::sync::lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,9 +29,9 @@ pub fn run_parallel<T: Send>(
     };
     thread::scope(|scope| {
         for number in 1..count.min(most) {
-            let thread = thread::Builder::new().name(format!("tool-{number}"));
+            let thread = thread::Builder::new().name(format!("parallel-{number}"));
             if let Err(error) = thread.spawn_scoped(scope, take_part) {
-                log::warn!("tools run one after the other: cannot start a thread: {error}");
+                log::warn!("one after the other, since no thread can be started: {error}");
                 break;
             }
         }
