@@ -278,10 +278,14 @@ impl Arguments {
         };
         let or = if others.is_empty() { "" } else { " or " };
         match given {
-            Some(word) if !words.contains(&word) => Err(self.usage(format!(
-                "--{name} must be {}{or}{last}, not {word:?}",
-                others.join(", ")
-            ))),
+            Some(word) if !words.contains(&word) => {
+                let hint = nearest(word, words.iter().copied())
+                    .map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+                Err(self.usage(format!(
+                    "--{name} must be {}{or}{last}, not {word:?}{hint}",
+                    others.join(", ")
+                )))
+            }
             given => Ok(given),
         }
     }
