@@ -124,26 +124,19 @@ fn set(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         // that it may have been meant as.
         Ok(value) => ask(value).or_else(|error| ask(text.into()).map_err(|_| error))?,
     };
-    report(
-        door,
-        &format!("{key} saved in"),
-        &changed,
-        arguments,
-        context,
-    )
+    let done = format!("{key} saved in {}", door.directory()?.config().display());
+    report(door, &done, &changed, arguments, context)
 }
 
 /// `hearth config unset KEY`
 fn unset(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let key = arguments.required(0);
     let changed = set_value(door, key, Value::Null)?;
-    report(
-        door,
-        &format!("{key} removed from"),
-        &changed,
-        arguments,
-        context,
-    )
+    let done = format!(
+        "{key} removed from {}",
+        door.directory()?.config().display()
+    );
+    report(door, &done, &changed, arguments, context)
 }
 
 /// Returns one value of the configuration.
@@ -189,9 +182,13 @@ pub fn applies(door: &mut Door, changed: &Value) -> Result<String, CliError> {
     })
 }
 
-/// Says what a change of the configuration comes to: what was `done` to the file, and when
-/// it applies.
-fn report(
+/// Says what a change of the configuration comes to: what was `done`, when it applies, and what
+/// else it brings with it.
+///
+/// # Errors
+///
+/// The output cannot be written.
+pub fn report(
     door: &mut Door,
     done: &str,
     changed: &Value,
@@ -199,22 +196,7 @@ fn report(
     context: &mut CliContext,
 ) -> CliResult {
     let applies = applies(door, changed)?;
-    let path = door.directory()?.config();
-    context.note(format_args!("{done} {}; {applies}.", path.display()))?;
-    consequences(door, changed, arguments, context)
-}
-
-/// Says what else a change of the configuration brings with it.
-///
-/// # Errors
-///
-/// The output cannot be written.
-pub fn consequences(
-    door: &Door,
-    changed: &Value,
-    arguments: &Arguments,
-    context: &mut CliContext,
-) -> CliResult {
+    context.note(format_args!("{done}; {applies}."))?;
     let option = door.directory()?.option(arguments.has("data-dir"));
     if let Some(removed) = changed["removed_key"].as_str() {
         context.note(format_args!(
