@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
+use super::chat::connection::SignedIn;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
 use super::table;
@@ -21,6 +22,8 @@ pub struct Row {
     /// How the data of the response is shown. With `--json` it is printed as it is, but
     /// for a list, which is an array.
     pub shown: Shown,
+    /// Whether it is sent as a person who signs in to a server, not as the owner of the machine.
+    pub is_own: bool,
 }
 
 /// How the data of a response is shown.
@@ -61,6 +64,10 @@ impl Row {
     /// The arguments are wrong, or the service refuses.
     pub fn run(&self, arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let request = (self.request)(arguments)?;
+        if self.is_own {
+            let data = SignedIn::named(arguments, context)?.ask(&request)?;
+            return self.shown.print(&data, arguments, context);
+        }
         let mut door = Door::of(Configuration::Needed, arguments, context);
         let mut data = door.ask(&request)?;
         if self.shown.is_table() && !arguments.has("json") {

@@ -37,6 +37,19 @@ pub struct SignedIn {
 }
 
 impl SignedIn {
+    /// Signs in as the person that the command line or the environment names.
+    pub fn named(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
+        let is_named = arguments.has("user") || arguments.has("token");
+        // With a data directory alone, whoever may write to it would be an admin.
+        let is_local = arguments.has("data-dir") && !arguments.has("url");
+        if !is_named && (is_local || context.variable("HEARTH_TOKEN").is_none()) {
+            return Err(
+                arguments.usage("say whose account: --user NAME, or a token in HEARTH_TOKEN")
+            );
+        }
+        SignedIn::open(arguments, context)
+    }
+
     /// Connects and signs in.
     ///
     /// # Errors
