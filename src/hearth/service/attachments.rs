@@ -191,8 +191,7 @@ impl Service {
     pub(super) fn read_attachment(&self, viewer: &Viewer, id: AttachmentId) -> Result<Value> {
         let file = self.store.snapshot(viewer)?.attachment(id)?;
         if FileKind::of(&file.media_type, &file.name) != FileKind::Document {
-            let no_pdf = Said::of("error.no_pdf", &[("name", &file.name)]);
-            return Err(Error::invalid_request(no_pdf));
+            return Err(Error::refused("error.no_pdf", &[("name", &file.name)]));
         }
         let seen = self.store.snapshot(viewer)?;
         let (_, bytes) = seen.attachment_part(id, 0, MOST_PDF_BYTES + 1)?;

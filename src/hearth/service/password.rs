@@ -11,7 +11,6 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use subtle::ConstantTimeEq;
 
 use base::error::{Code, Error, Result};
-use base::language::Said;
 use base::secret::{Secret, random_bytes};
 use net::capacity;
 
@@ -63,10 +62,7 @@ pub fn check(password: &Secret) -> Result<()> {
 /// `invalid_request` when it is empty or over 1,024 bytes.
 pub fn hash(password: &Secret) -> Result<String> {
     if password.is_empty() || password.expose().len() > PASSWORD_BYTES {
-        return Err(Error::invalid_request(Said::of(
-            "error.password_bytes",
-            &[],
-        )));
+        return Err(Error::refused("error.password_bytes", &[]));
     }
     let salt = random_bytes::<16>();
     let text = || -> Result<String, argon2::password_hash::Error> {
