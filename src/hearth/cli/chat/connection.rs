@@ -51,10 +51,6 @@ impl SignedIn {
     }
 
     /// Connects and signs in.
-    ///
-    /// # Errors
-    ///
-    /// The server cannot be reached or trusted, or refuses.
     pub fn open(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
         let access = ServerAccess::gain(arguments, context)?;
         let mut signed_in = SignedIn {
@@ -100,10 +96,6 @@ pub enum ReadResult {
 impl ChatConnection {
     /// Connects to a server and upgrades to a WebSocket. Through a relay it also
     /// agrees on keys with the machine.
-    ///
-    /// # Errors
-    ///
-    /// The server cannot be reached or trusted, or refuses.
     pub fn open(access: &ServerAccess) -> Result<ChatConnection, CliError> {
         let url = &access.url;
         let headers: Vec<_> = access
