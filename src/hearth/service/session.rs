@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::caller::{Caller, Responder};
 use super::hub::ConnectionId;
 use super::{Service, commands};
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use base::language::{Said, Words, code_of};
 use base::secret::Secret;
 use net::client_handler::{ClientHandler, HandlerFactory};
@@ -223,10 +223,8 @@ impl ClientHandler for Session {
         let now = self.service.clock.now();
         if self.service.connections.has_expired(self.id, now) {
             self.identity = None;
-            return self.reject(
-                responder,
-                Error::worded(Code::InvalidToken, "error.token_expired", &[]),
-            );
+            let expired = Error::invalid_token(Said::of("error.token_expired", &[]));
+            return self.reject(responder, expired);
         }
         // Before the fields: what they must be is no business of others.
         let refusal = declaration.and_then(|one| commands::refusal(identity, one));

@@ -11,7 +11,7 @@ use super::{Service, attachments, views};
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TokenId, TurnId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::reply::Surface;
 use base::secret::sha256;
 use config::Limits;
@@ -296,11 +296,7 @@ impl Service {
     pub(super) fn cancel(&self, id: TurnId, by: &Identity) -> Result<Value> {
         let turn = self.find_turn(&by.viewer(), id)?;
         if by.role < UserRole::Admin && turn.user_id != Some(by.user_id) {
-            return Err(Error::worded(
-                Code::Unauthorized,
-                "error.not_your_turn",
-                &[],
-            ));
+            return Err(Error::unauthorized(Said::of("error.not_your_turn", &[])));
         }
         self.stop(id, &by.user)
     }
