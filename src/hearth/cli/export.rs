@@ -139,7 +139,7 @@ impl Parts<'_> {
         writer: &mut dyn Write,
         failed: impl Fn(io::Error) -> CliError,
     ) -> Result<(u64, u64), CliError> {
-        let line = ProgressLine::stoppable();
+        let line = ProgressLine::new();
         let mut next: u64 = 0;
         loop {
             if next >= self.unpaused {
