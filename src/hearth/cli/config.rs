@@ -140,20 +140,12 @@ fn unset(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cl
 }
 
 /// Returns one value of the configuration.
-///
-/// # Errors
-///
-/// There is no such setting.
 pub fn get_value(door: &mut Door, path: &str) -> Result<Value, CliError> {
     let mut data = door.ask(&json!({ "type": "get_config", "path": path }))?;
     Ok(data["value"].take())
 }
 
 /// Sets one value of the configuration.
-///
-/// # Errors
-///
-/// The service refuses.
 pub fn set_value(door: &mut Door, path: &str, value: Value) -> Result<Value, CliError> {
     door.ask(&json!({ "type": "set_config", "path": path, "value": value }))
 }
@@ -165,10 +157,6 @@ pub fn channel_path(name: &str) -> String {
 }
 
 /// Says when a change of the configuration applies: a part of a sentence.
-///
-/// # Errors
-///
-/// The service cannot be asked.
 pub fn applies(door: &mut Door, changed: &Value) -> Result<String, CliError> {
     let server = door.server()?.map(|server| server.process());
     let has_problems = texts(&changed["problems"]).next().is_some();
@@ -184,10 +172,6 @@ pub fn applies(door: &mut Door, changed: &Value) -> Result<String, CliError> {
 
 /// Says what a change of the configuration comes to: what was `done`, when it applies, and what
 /// else it brings with it.
-///
-/// # Errors
-///
-/// The output cannot be written.
 pub fn report(
     door: &mut Door,
     done: &str,

@@ -58,10 +58,6 @@ pub type Column = (&'static str, fn(&Value) -> String);
 
 impl Row {
     /// Runs the command. What is wrong with the arguments is said before anything is asked.
-    ///
-    /// # Errors
-    ///
-    /// The arguments are wrong, or the service refuses.
     pub fn run(&self, arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let request = (self.request)(arguments)?;
         if self.is_own {
@@ -84,10 +80,6 @@ impl Shown {
     }
 
     /// Prints the data of a response.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
     pub fn print(
         &self,
         data: &Value,
@@ -128,10 +120,6 @@ impl Shown {
 }
 
 /// Adds what people are called to the names by which they sign in.
-///
-/// # Errors
-///
-/// As for [`Door::ask`].
 pub fn name_people(data: &mut Value, door: &mut Door) -> Result<(), CliError> {
     let people = door.ask(&json!({ "type": "list_people" }))?;
     rename(data, people["people"].as_array().map_or(&[], Vec::as_slice));

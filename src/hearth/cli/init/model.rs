@@ -407,10 +407,6 @@ fn test(
 }
 
 /// Writes the choice.
-///
-/// # Errors
-///
-/// The configuration cannot be written.
 pub fn write(door: &mut Door, before: &Config, chosen: &ModelSetup) -> CliResult {
     let mut config = json!({
         "provider": chosen.provider,

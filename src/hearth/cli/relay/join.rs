@@ -90,10 +90,6 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
 }
 
 /// The names of the channels of a type.
-///
-/// # Errors
-///
-/// The service cannot be asked.
 pub fn named(door: &mut Door, kind: &str) -> Result<Vec<String>, CliError> {
     let config = door.ask(&json!({ "type": "get_config" }))?;
     let channels = config["channels"].as_array().into_iter().flatten();
