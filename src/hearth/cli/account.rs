@@ -1,7 +1,5 @@
 //! `hearth account`: what people do with their own account, through the server.
 
-use serde_json::Value;
-
 use super::arguments::Arguments;
 use super::chat::connection::SignedIn;
 use super::command::Command;
@@ -9,7 +7,7 @@ use super::context::{CliContext, CliError, CliResult};
 use super::export::{Parts, UNPAUSED};
 use super::password;
 use super::prompter::confirm;
-use super::row::{Row, Shown, text};
+use super::row::{Shown, text};
 use super::table::truncated;
 use base::secret::Secret;
 use serde_json::json;
@@ -164,28 +162,6 @@ export: Write what is yours to a file that `hearth import` reads
         .run(delete),
 ]);
 
-/// Sends the request of a row as the person who signs in, and shows the response.
-///
-/// # Errors
-///
-/// The arguments are wrong, or the server cannot be reached or refuses.
-pub fn run_row(row: &Row, arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = (row.request)(arguments)?;
-    let data = sign_in(arguments, context)?.ask(&request)?;
-    row.shown.print(&data, arguments, context)
-}
-
-/// Signs in with what the command line or the environment names.
-fn sign_in(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
-    let is_named = arguments.has("user") || arguments.has("token");
-    // With a data directory alone, whoever may write to it would be an admin.
-    let is_local = arguments.has("data-dir") && !arguments.has("url");
-    if !is_named && (is_local || context.variable("HEARTH_TOKEN").is_none()) {
-        return Err(arguments.usage("say whose account: --user NAME, or a token in HEARTH_TOKEN"));
-    }
-    SignedIn::open(arguments, context)
-}
-
 /// The password that proves that it is the person: the one of the sign-in, if there was one.
 fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliError> {
     match &account.access.password {
@@ -196,7 +172,7 @@ fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliEr
 
 /// `hearth account passwd`
 fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let mut account = sign_in(arguments, context)?;
+    let mut account = SignedIn::named(arguments, context)?;
     let old = present(&account, context)?;
     let new = password::new_password(context, &account.user)?;
     account.ask(&json!({
@@ -209,7 +185,7 @@ fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// `hearth account delete`
 fn delete(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let mut account = sign_in(arguments, context)?;
+    let mut account = SignedIn::named(arguments, context)?;
     let password = present(&account, context)?;
     let question = format!(
         "Everything that is yours is deleted for good, also what you shared.\n\
@@ -223,8 +199,12 @@ fn delete(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// `hearth account export`
 fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let mut account = sign_in(arguments, context)?;
+    let mut account = SignedIn::named(arguments, context)?;
     let request = json!({ "type": "export", "shared": arguments.has("shared") });
-    let mut ask = |request: &Value| account.ask(request);
-    Parts::new(request, UNPAUSED, &mut ask).write(arguments, context)
+    let parts = Parts {
+        request,
+        unpaused: UNPAUSED,
+        ask: &mut |request| account.ask(request),
+    };
+    parts.write(arguments, context)
 }

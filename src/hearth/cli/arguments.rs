@@ -254,10 +254,6 @@ impl Arguments {
     }
 
     /// The parsed value of an option; `expected` says what it must be.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure when it is something else.
     pub fn value<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, CliError> {
         self.text(name)?
             .map(|text| {
@@ -268,29 +264,25 @@ impl Arguments {
     }
 
     /// The text of an option that must be one of these words.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure when it is another.
     pub fn choice(&self, name: &str, words: &[&str]) -> Result<Option<&str>, CliError> {
         let (given, Some((last, others))) = (self.text(name)?, words.split_last()) else {
             return Ok(None);
         };
         let or = if others.is_empty() { "" } else { " or " };
         match given {
-            Some(word) if !words.contains(&word) => Err(self.usage(format!(
-                "--{name} must be {}{or}{last}, not {word:?}",
-                others.join(", ")
-            ))),
+            Some(word) if !words.contains(&word) => {
+                let hint = nearest(word, words.iter().copied())
+                    .map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+                Err(self.usage(format!(
+                    "--{name} must be {}{or}{last}, not {word:?}{hint}",
+                    others.join(", ")
+                )))
+            }
             given => Ok(given),
         }
     }
 
     /// The whole number of an option, within a range.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure when it is something else.
     pub fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, CliError> {
         let expected = format!("a number from {} to {}", range.start(), range.end());
         match self.value(name, &expected)? {
@@ -299,6 +291,12 @@ impl Arguments {
             }
             number => Ok(number),
         }
+    }
+
+    /// The port in `--port`.
+    pub fn port(&self) -> Result<Option<u16>, CliError> {
+        let port = self.number("port", 0..=u64::from(u16::MAX))?;
+        Ok(port.and_then(|port| u16::try_from(port).ok()))
     }
 
     /// The operand at an index, if given.

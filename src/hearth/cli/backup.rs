@@ -130,7 +130,7 @@ fn back_up(
     let mut copy = BackupWriter::create(&target, arguments.has("force"), encryption)
         .map_err(CliError::failed)?;
     let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
-    let line = ProgressLine::stoppable();
+    let line = ProgressLine::new();
     let mut copied = 0;
     for number in 0u64.. {
         let part = door.ask(&json!({ "type": "back_up", "part": number }))?;

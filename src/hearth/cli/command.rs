@@ -26,8 +26,6 @@ pub enum CommandFunction {
     Plain(fn(&Arguments, &mut CliContext) -> CliResult),
     /// Sends one request to the service and shows its response.
     Row(Row),
-    /// The same as a person who signs in to a server, not as the owner of the machine.
-    OwnRow(Row),
     /// Asks the service, signed in as the owner of the machine.
     Door(
         Configuration,
@@ -49,13 +47,21 @@ impl Command {
         self
     }
 
-    pub const fn row(mut self, request: Request, shown: Shown) -> Command {
-        self.run = Some(CommandFunction::Row(Row { request, shown }));
-        self
+    pub const fn row(self, request: Request, shown: Shown) -> Command {
+        self.sends(request, shown, false)
     }
 
-    pub const fn own_row(mut self, request: Request, shown: Shown) -> Command {
-        self.run = Some(CommandFunction::OwnRow(Row { request, shown }));
+    /// A row of a person who signs in to a server.
+    pub const fn own_row(self, request: Request, shown: Shown) -> Command {
+        self.sends(request, shown, true)
+    }
+
+    const fn sends(mut self, request: Request, shown: Shown, is_own: bool) -> Command {
+        self.run = Some(CommandFunction::Row(Row {
+            request,
+            shown,
+            is_own,
+        }));
         self
     }
 
@@ -116,10 +122,13 @@ impl Command {
     pub fn options(&self) -> Vec<CommandOption> {
         let mut options = CommandOption::list(self.text);
         options.extend(CommandOption::list(match self.run {
-            Some(CommandFunction::OwnRow(row)) if row.shown.is_table() => "--json\n--SERVER",
-            Some(CommandFunction::OwnRow(_)) => "--SERVER",
-            Some(CommandFunction::Row(row)) if row.shown.is_table() => "--json\n--data-dir",
-            Some(CommandFunction::Row(_) | CommandFunction::Door(..)) => "--data-dir",
+            Some(CommandFunction::Row(row)) => match (row.is_own, row.shown.is_table()) {
+                (true, true) => "--json\n--SERVER",
+                (true, false) => "--SERVER",
+                (false, true) => "--json\n--data-dir",
+                (false, false) => "--data-dir",
+            },
+            Some(CommandFunction::Door(..)) => "--data-dir",
             _ => "",
         }));
         options

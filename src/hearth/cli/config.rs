@@ -124,43 +124,28 @@ fn set(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         // that it may have been meant as.
         Ok(value) => ask(value).or_else(|error| ask(text.into()).map_err(|_| error))?,
     };
-    report(
-        door,
-        &format!("{key} saved in"),
-        &changed,
-        arguments,
-        context,
-    )
+    let done = format!("{key} saved in {}", door.directory()?.config().display());
+    report(door, &done, &changed, arguments, context)
 }
 
 /// `hearth config unset KEY`
 fn unset(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let key = arguments.required(0);
     let changed = set_value(door, key, Value::Null)?;
-    report(
-        door,
-        &format!("{key} removed from"),
-        &changed,
-        arguments,
-        context,
-    )
+    let done = format!(
+        "{key} removed from {}",
+        door.directory()?.config().display()
+    );
+    report(door, &done, &changed, arguments, context)
 }
 
 /// Returns one value of the configuration.
-///
-/// # Errors
-///
-/// There is no such setting.
 pub fn get_value(door: &mut Door, path: &str) -> Result<Value, CliError> {
     let mut data = door.ask(&json!({ "type": "get_config", "path": path }))?;
     Ok(data["value"].take())
 }
 
 /// Sets one value of the configuration.
-///
-/// # Errors
-///
-/// The service refuses.
 pub fn set_value(door: &mut Door, path: &str, value: Value) -> Result<Value, CliError> {
     door.ask(&json!({ "type": "set_config", "path": path, "value": value }))
 }
@@ -172,10 +157,6 @@ pub fn channel_path(name: &str) -> String {
 }
 
 /// Says when a change of the configuration applies: a part of a sentence.
-///
-/// # Errors
-///
-/// The service cannot be asked.
 pub fn applies(door: &mut Door, changed: &Value) -> Result<String, CliError> {
     let server = door.server()?.map(|server| server.process());
     let has_problems = texts(&changed["problems"]).next().is_some();
@@ -189,9 +170,9 @@ pub fn applies(door: &mut Door, changed: &Value) -> Result<String, CliError> {
     })
 }
 
-/// Says what a change of the configuration comes to: what was `done` to the file, and when
-/// it applies.
-fn report(
+/// Says what a change of the configuration comes to: what was `done`, when it applies, and what
+/// else it brings with it.
+pub fn report(
     door: &mut Door,
     done: &str,
     changed: &Value,
@@ -199,22 +180,7 @@ fn report(
     context: &mut CliContext,
 ) -> CliResult {
     let applies = applies(door, changed)?;
-    let path = door.directory()?.config();
-    context.note(format_args!("{done} {}; {applies}.", path.display()))?;
-    consequences(door, changed, arguments, context)
-}
-
-/// Says what else a change of the configuration brings with it.
-///
-/// # Errors
-///
-/// The output cannot be written.
-pub fn consequences(
-    door: &Door,
-    changed: &Value,
-    arguments: &Arguments,
-    context: &mut CliContext,
-) -> CliResult {
+    context.note(format_args!("{done}; {applies}."))?;
     let option = door.directory()?.option(arguments.has("data-dir"));
     if let Some(removed) = changed["removed_key"].as_str() {
         context.note(format_args!(

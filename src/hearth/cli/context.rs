@@ -25,19 +25,11 @@ impl CliContext<'_> {
     }
 
     /// Prints a line of the result.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
     pub fn print(&mut self, line: impl fmt::Display) -> CliResult {
         Ok(writeln!(self.output, "{line}")?)
     }
 
     /// Prints a line for the person, beside the result.
-    ///
-    /// # Errors
-    ///
-    /// Standard error cannot be written.
     pub fn note(&mut self, line: impl fmt::Display) -> CliResult {
         Ok(writeln!(self.errors, "{line}")?)
     }

@@ -185,10 +185,6 @@ impl DataDirectory {
     }
 
     /// Loads the configuration.
-    ///
-    /// # Errors
-    ///
-    /// There is none, or it is invalid.
     pub fn settings(&self) -> Result<Settings, CliError> {
         self.check_is_configured()?;
         Settings::load(&self.config()).map_err(CliError::failed)

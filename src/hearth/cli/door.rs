@@ -98,10 +98,6 @@ impl Door {
     }
 
     /// The server that answers; without one, the service is in this process.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Door::ask`].
     pub fn server(&mut self) -> Result<Option<&RunningServer>, CliError> {
         Ok(self.open()?.server.as_ref())
     }
@@ -368,10 +364,6 @@ pub fn settings(
 }
 
 /// The settings for where the server listens. Others may be left to its environment.
-///
-/// # Errors
-///
-/// There are none, or they do not load.
 pub fn address_settings(directory: &DataDirectory) -> Result<Settings, CliError> {
     directory.check_is_configured()?;
     let settings = settings(directory, Configuration::Needed)?;

@@ -55,8 +55,12 @@ fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         Some(id) => request["conversation_id"] = json!(id),
         None => request["all"] = json!(true),
     }
-    let mut ask = |request: &Value| door.ask(request);
-    Parts::new(request, u64::MAX, &mut ask).write(arguments, context)
+    let parts = Parts {
+        request,
+        unpaused: u64::MAX,
+        ask: &mut |request| door.ask(request),
+    };
+    parts.write(arguments, context)
 }
 
 /// The file to write; none for standard output.
@@ -67,26 +71,14 @@ fn output(arguments: &Arguments) -> Option<&Path> {
 
 /// Reads an export part by part.
 pub struct Parts<'a> {
-    request: Value,
+    /// Whose answers have them.
+    pub request: Value,
     /// Parts that are read without a pause.
-    unpaused: u64,
-    ask: &'a mut dyn FnMut(&Value) -> Result<Value, CliError>,
+    pub unpaused: u64,
+    pub ask: &'a mut dyn FnMut(&Value) -> Result<Value, CliError>,
 }
 
 impl Parts<'_> {
-    /// Those that the answers to this request have.
-    pub fn new(
-        request: Value,
-        unpaused: u64,
-        ask: &mut dyn FnMut(&Value) -> Result<Value, CliError>,
-    ) -> Parts<'_> {
-        Parts {
-            request,
-            unpaused,
-            ask,
-        }
-    }
-
     /// Writes them to the file that `--output` names, or to standard output.
     ///
     /// # Errors
@@ -147,7 +139,7 @@ impl Parts<'_> {
         writer: &mut dyn Write,
         failed: impl Fn(io::Error) -> CliError,
     ) -> Result<(u64, u64), CliError> {
-        let line = ProgressLine::stoppable();
+        let line = ProgressLine::new();
         let mut next: u64 = 0;
         loop {
             if next >= self.unpaused {

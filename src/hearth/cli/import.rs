@@ -54,7 +54,7 @@ fn import(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
         ),
         None => "/import".to_owned(),
     };
-    let line = ProgressLine::stoppable();
+    let line = ProgressLine::new();
     let mut sent = 0;
     // Of a pipe nobody knows.
     let bytes = about.is_file().then_some(about.len());

@@ -215,9 +215,6 @@ fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
         }
         (Some(CommandFunction::Plain(run)), Some(arguments)) => run(&arguments, context),
         (Some(CommandFunction::Row(row)), Some(arguments)) => row.run(&arguments, context),
-        (Some(CommandFunction::OwnRow(row)), Some(arguments)) => {
-            account::run_row(&row, &arguments, context)
-        }
         (Some(CommandFunction::Door(configuration, ask)), Some(arguments)) => {
             let mut door = Door::of(configuration, &arguments, context);
             ask(&mut door, &arguments, context)

@@ -134,35 +134,14 @@ By purpose, it shows who used them, and what for. With the setting prices, it sh
     Ok(())
 });
 
-const DAYS: &[Column] = &[
-    ("day", |row| text(&row["day"])),
-    MODEL,
-    TURNS,
-    IN,
-    OUT,
-    CACHED,
-    COST,
-];
-const MONTHS: &[Column] = &[
-    ("month", |row| text(&row["month"])),
-    MODEL,
-    TURNS,
-    IN,
-    OUT,
-    CACHED,
-    COST,
-];
-const PURPOSES: &[Column] = &[
-    ("month", |row| text(&row["month"])),
-    ("person", |row| text(&row["person"])),
-    ("purpose", |row| text(&row["purpose"])),
-    MODEL,
-    TURNS,
-    IN,
-    OUT,
-    CACHED,
-    COST,
-];
+const DAYS: &[Column] = &[DAY, MODEL, TURNS, IN, OUT, CACHED, COST];
+const MONTHS: &[Column] = &[MONTH, MODEL, TURNS, IN, OUT, CACHED, COST];
+const PURPOSES: &[Column] = &[MONTH, PERSON, PURPOSE, MODEL, TURNS, IN, OUT, CACHED, COST];
+
+const DAY: Column = ("day", |row| text(&row["day"]));
+const MONTH: Column = ("month", |row| text(&row["month"]));
+const PERSON: Column = ("person", |row| text(&row["person"]));
+const PURPOSE: Column = ("purpose", |row| text(&row["purpose"]));
 const MODEL: Column = ("model", |row| {
     row["model"].as_str().unwrap_or_default().to_owned()
 });

@@ -25,44 +25,27 @@ pub struct ProgressLine {
 
 struct LineState {
     is_terminal: bool,
-    is_stopped: Arc<AtomicBool>,
-    drawn: Mutex<DrawState>,
-}
-
-struct DrawState {
     began: Instant,
-    next: Instant,
-    is_there: bool,
+    is_stopped: Arc<AtomicBool>,
+    /// When it is drawn next, and whether it is there.
+    drawn: Mutex<(Instant, bool)>,
 }
 
 impl ProgressLine {
-    /// A line on standard error, if that is a terminal.
+    /// A line on standard error, if that is a terminal. The task cleans up after itself: SIGINT
+    /// and SIGTERM ask it to stop instead of ending the process.
     pub fn new() -> ProgressLine {
-        let now = Instant::now();
+        let (began, is_stopped) = (Instant::now(), Arc::<AtomicBool>::default());
+        let stop = |signal| signal_hook::flag::register(signal, Arc::clone(&is_stopped));
         ProgressLine {
+            signals: [SIGINT, SIGTERM].into_iter().flat_map(stop).collect(),
             shared: Arc::new(LineState {
                 is_terminal: io::stderr().is_terminal(),
-                is_stopped: Arc::default(),
-                drawn: Mutex::new(DrawState {
-                    began: now,
-                    next: now + QUIET,
-                    is_there: false,
-                }),
+                began,
+                is_stopped,
+                drawn: Mutex::new((began + QUIET, false)),
             }),
-            signals: Vec::new(),
         }
-    }
-
-    /// The same for a task that cleans up after itself: SIGINT and SIGTERM ask it to
-    /// stop instead of ending the process.
-    pub fn stoppable() -> ProgressLine {
-        let mut line = ProgressLine::new();
-        for signal in [SIGINT, SIGTERM] {
-            let stop = Arc::clone(&line.shared.is_stopped);
-            line.signals
-                .extend(signal_hook::flag::register(signal, stop));
-        }
-        line
     }
 
     /// A callback for a task that reports its own progress.
@@ -82,10 +65,9 @@ impl LineState {
         if self.is_terminal {
             let now = Instant::now();
             let mut drawn = lock(&self.drawn);
-            if now >= drawn.next {
-                drawn.next = now + EVERY;
-                drawn.is_there = true;
-                let text = text(progress, now - drawn.began);
+            if now >= drawn.0 {
+                *drawn = (now + EVERY, true);
+                let text = text(progress, now - self.began);
                 // A progress line that cannot be written is not important.
                 let _ = write!(io::stderr(), "\r\x1b[K{text}");
             }
@@ -99,7 +81,7 @@ impl Drop for ProgressLine {
         for signal in self.signals.drain(..) {
             signal_hook::low_level::unregister(signal);
         }
-        if lock(&self.shared.drawn).is_there {
+        if lock(&self.shared.drawn).1 {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }

@@ -53,10 +53,6 @@ pub fn by_number<'w, S: AsRef<str>>(answer: &str, words: &'w [S]) -> Option<&'w 
 /// Asks the person at the terminal, if there is one.
 impl CliContext<'_> {
     /// Prints a line, in a terminal only.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
     pub fn say(&mut self, text: &str) -> CliResult {
         if self.input_is_terminal {
             writeln!(self.errors, "{text}")?;
@@ -65,10 +61,6 @@ impl CliContext<'_> {
     }
 
     /// An answer, or `default` when it is empty; `None` without a terminal.
-    ///
-    /// # Errors
-    ///
-    /// The input ends or cannot be read.
     pub fn ask(&mut self, question: &str, default: &str) -> Result<Option<String>, CliError> {
         if !self.input_is_terminal {
             return Ok(None);
@@ -114,10 +106,6 @@ impl CliContext<'_> {
     }
 
     /// A secret, typed invisibly; `None` without a terminal.
-    ///
-    /// # Errors
-    ///
-    /// The input ends or the person cancels.
     pub fn ask_secret(&mut self, question: &str) -> Result<Option<Secret>, CliError> {
         if !self.input_is_terminal {
             return Ok(None);

@@ -47,7 +47,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let place = context.variable("TMPDIR");
         let place = place.unwrap_or_else(|| "/var/tmp".to_owned());
         let decrypted = decrypt(&file, Path::new(&place), arguments, context)?;
-        let line = ProgressLine::stoppable();
+        let line = ProgressLine::new();
         let plain = decrypted.as_ref().map_or(&file, |decrypted| &decrypted.0);
         let contents = inspect(plain, true, &line.watch()).map_err(CliError::failed)?;
         drop(line);
@@ -117,7 +117,7 @@ fn stage(
     context: &mut CliContext,
 ) -> Result<BackupContents, CliError> {
     let decrypted = decrypt(file, staged, arguments, context)?;
-    let line = ProgressLine::stoppable();
+    let line = ProgressLine::new();
     let database = staged.join(restore::DATABASE_FILE);
     let plain = decrypted.as_ref().map_or(file, |decrypted| &decrypted.0);
     let contents = unpack(plain, &database, &line.watch()).map_err(CliError::failed)?;
@@ -207,7 +207,7 @@ fn decrypt(
     let decrypted = Decrypted(place.join(format!("hearth-decrypted-{}.db", reference())));
     let target = create(&decrypted.0);
     let mut target = target.map_err(|error| CliError::unwritable(&decrypted.0, &error))?;
-    let line = ProgressLine::stoppable();
+    let line = ProgressLine::new();
     let mut watch = |done| line.note("decrypting", done, Some(total));
     let done = encrypted.decrypt(&identity, &mut target, &mut watch);
     drop(line);

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
+use super::chat::connection::SignedIn;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
 use super::table;
@@ -21,6 +22,8 @@ pub struct Row {
     /// How the data of the response is shown. With `--json` it is printed as it is, but
     /// for a list, which is an array.
     pub shown: Shown,
+    /// Whether it is sent as a person who signs in to a server, not as the owner of the machine.
+    pub is_own: bool,
 }
 
 /// How the data of a response is shown.
@@ -55,12 +58,12 @@ pub type Column = (&'static str, fn(&Value) -> String);
 
 impl Row {
     /// Runs the command. What is wrong with the arguments is said before anything is asked.
-    ///
-    /// # Errors
-    ///
-    /// The arguments are wrong, or the service refuses.
     pub fn run(&self, arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let request = (self.request)(arguments)?;
+        if self.is_own {
+            let data = SignedIn::named(arguments, context)?.ask(&request)?;
+            return self.shown.print(&data, arguments, context);
+        }
         let mut door = Door::of(Configuration::Needed, arguments, context);
         let mut data = door.ask(&request)?;
         if self.shown.is_table() && !arguments.has("json") {
@@ -77,10 +80,6 @@ impl Shown {
     }
 
     /// Prints the data of a response.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
     pub fn print(
         &self,
         data: &Value,
@@ -121,10 +120,6 @@ impl Shown {
 }
 
 /// Adds what people are called to the names by which they sign in.
-///
-/// # Errors
-///
-/// As for [`Door::ask`].
 pub fn name_people(data: &mut Value, door: &mut Door) -> Result<(), CliError> {
     let people = door.ask(&json!({ "type": "list_people" }))?;
     rename(data, people["people"].as_array().map_or(&[], Vec::as_slice));

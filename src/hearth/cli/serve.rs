@@ -50,8 +50,7 @@ log_level applies.
 /// Runs the server until a signal stops it.
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
-    let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
-    let port = port.map(|port| u16::try_from(port).expect("the range of --port is that of u16"));
+    let port = arguments.port()?;
     let directory = DataDirectory::of(arguments, context)?;
     let filter = context.variable("HEARTH_LOG");
     logging::checked(filter.as_deref())?;

@@ -9,10 +9,6 @@ use base::clock::Timestamp;
 use base::visible::one_line;
 
 /// Prints rows under their column names; without rows, `empty` on standard error.
-///
-/// # Errors
-///
-/// The output cannot be written.
 pub fn print(
     context: &mut CliContext,
     columns: &[&str],
@@ -63,10 +59,6 @@ pub fn truncated(text: &str, most: usize) -> String {
 }
 
 /// Prints a JSON value, indented.
-///
-/// # Errors
-///
-/// The output cannot be written.
 pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
     let text = format!("{value:#}");
     if context.output_is_terminal {

@@ -11,7 +11,6 @@ use super::row::{Shown, text, time};
 use super::table;
 use super::user::role;
 use crate::service::views::HOUSEHOLD;
-use base::people::NAME_CHARACTERS;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -85,11 +84,6 @@ fn create(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
     let Some(name) = arguments.text("name")? else {
         return Err(arguments.usage("--name is missing: it says what the token is for"));
     };
-    if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) || name.contains(char::is_control) {
-        return Err(arguments.usage(format!(
-            "--name must have 1 to {NAME_CHARACTERS} characters"
-        )));
-    }
     let days = arguments.number("expires-days", 1..=3650)?;
     let token = door.ask(&json!({
         "type": "create_token",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::command::Command;
-use super::config::{applies, texts};
+use super::config::{report, texts};
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
 use super::password;
@@ -128,13 +128,9 @@ fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
     if let Some(choice) = added["choices"][0]["label"].as_str() {
         context.note(format_args!("This is {}.", visible(choice)))?;
     }
-    let applies = applies(door, &added)?;
-    let file = door.directory()?.config();
-    let name = text(&added["name"]);
-    context.note(format_args!(
-        "Added {name} to {}; {applies}.",
-        file.display()
-    ))?;
+    let (name, file) = (text(&added["name"]), door.directory()?.config());
+    let done = format!("Added {name} to {}", file.display());
+    report(door, &done, &added, arguments, context)?;
     print_rights(door, &added, context)
 }
 
@@ -317,15 +313,17 @@ fn print_rights(door: &mut Door, added: &Value, context: &mut CliContext) -> Cli
 fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let request = json!({ "type": "remove_tool", "name": arguments.required(0) });
     let removed = door.ask(&request)?;
-    let applies = applies(door, &removed)?;
     let names: Vec<&str> = texts(&removed["tools"])
         .chain(texts(&removed["servers"]))
         .collect();
     let holders: Vec<&str> = texts(&removed["holders"]).collect();
-    let rights = match holders.is_empty() {
-        true => String::new(),
-        false => format!(" The rights to it of {} are gone, too.", holders.join(", ")),
-    };
-    let names = names.join(", ");
-    context.note(format_args!("Removed {names}; {applies}.{rights}"))
+    let done = format!("Removed {}", names.join(", "));
+    report(door, &done, &removed, arguments, context)?;
+    match holders.is_empty() {
+        true => Ok(()),
+        false => context.note(format_args!(
+            "The rights to it of {} are gone, too.",
+            holders.join(", ")
+        )),
+    }
 }

@@ -389,7 +389,7 @@ fn find(door: &mut Door, name: &str) -> Result<Option<String>, CliError> {
 /// # Errors
 ///
 /// There is none.
-fn existing(door: &mut Door, name: &str) -> Result<String, CliError> {
+pub fn existing(door: &mut Door, name: &str) -> Result<String, CliError> {
     find(door, name)?.ok_or_else(|| {
         CliError::failed(format!(
             "there is no user {name:?}; `hearth user list` shows all users"

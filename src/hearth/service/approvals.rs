@@ -14,7 +14,7 @@ use agent::tools::wording::{self, Approver, Wording};
 use agent::tools::{Arguments, check_arguments};
 use base::error::{Code, Error, Result};
 use base::ids::ApprovalId;
-use base::language::{Said, Words};
+use base::language::Words;
 use base::visible::one_line;
 use config::{Grantee, Permission};
 use protocol::command::Remember;
@@ -137,8 +137,8 @@ impl Service {
     fn allow_always(&self, approval: &Approval) -> Result<()> {
         let id = approval.id;
         if approval.decision.is_some() {
-            let decided = Said::of("error.decided_already", &[("id", &id.to_string())]);
-            return Err(Error::invalid_request(decided));
+            let fields = [("id", &*id.to_string())];
+            return Err(Error::refused("error.decided_already", &fields));
         }
         let config = self.settings.current();
         let person = approval.user_id.and(approval.requested_by.as_deref());
@@ -152,14 +152,11 @@ impl Service {
                 let mode = config.existing_account(account)?.permission_mode;
                 (Grantee::Account(account), mode, "channels")
             }
-            (None, None) => {
-                return Err(Error::invalid_request(Said::of("error.once_only", &[])));
-            }
+            (None, None) => return Err(Error::refused("error.once_only", &[])),
         };
         if mode.is_some_and(|mode| mode != Permission::Allow) {
             let name = approval.requested_by.as_deref().unwrap_or_default();
-            let stays = Said::of("error.mode_stays", &[("name", name)]);
-            return Err(Error::invalid_request(stays));
+            return Err(Error::refused("error.mode_stays", &[("name", name)]));
         }
         let tool = &approval.tool;
         let permission = match grantee {

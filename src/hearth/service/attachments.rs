@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Service;
 use agent::model::FileKind;
 use agent::tools::MOST_PDF_BYTES;
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use base::ids::AttachmentId;
 use base::language::Said;
 use config::Limits;
@@ -191,8 +191,7 @@ impl Service {
     pub(super) fn read_attachment(&self, viewer: &Viewer, id: AttachmentId) -> Result<Value> {
         let file = self.store.snapshot(viewer)?.attachment(id)?;
         if FileKind::of(&file.media_type, &file.name) != FileKind::Document {
-            let no_pdf = Said::of("error.no_pdf", &[("name", &file.name)]);
-            return Err(Error::invalid_request(no_pdf));
+            return Err(Error::refused("error.no_pdf", &[("name", &file.name)]));
         }
         let seen = self.store.snapshot(viewer)?;
         let (_, bytes) = seen.attachment_part(id, 0, MOST_PDF_BYTES + 1)?;
@@ -215,16 +214,13 @@ impl Service {
 
 /// Who may send messages may attach files to them.
 fn check_may_upload(identity: &Identity) -> Result<()> {
-    if identity.role < UserRole::User {
-        Err(Error::worded(
-            Code::Unauthorized,
-            "error.role_for_files",
-            &[
-                ("needed", UserRole::User.as_str()),
-                ("own", identity.role.as_str()),
-            ],
-        ))
-    } else {
-        Ok(())
+    if identity.role >= UserRole::User {
+        return Ok(());
     }
+    let (needed, own) = (UserRole::User.as_str(), identity.role.as_str());
+    let fields = [("needed", needed), ("own", own)];
+    Err(Error::unauthorized(Said::of(
+        "error.role_for_files",
+        &fields,
+    )))
 }

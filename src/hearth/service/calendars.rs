@@ -393,9 +393,9 @@ fn checked_username(name: String) -> Result<String> {
     match name.len() > CREDENTIAL_BYTES {
         true => Err(too_long("username")),
         // It would end there (RFC 7617).
-        false if name.is_empty() || name.contains(':') || name.contains(char::is_control) => Err(
-            Error::invalid_request(Said::of("error.calendar_username", &[])),
-        ),
+        false if name.is_empty() || name.contains(':') || name.contains(char::is_control) => {
+            Err(Error::refused("error.calendar_username", &[]))
+        }
         false => Ok(name),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::hub::{ConnectionId, TurnEnded, Watcher};
-use base::error::Result;
+use base::error::{Error, Result};
 use base::language::Words;
 use net::outbox::{Item, Outbox, Ticket};
 use net::peer::Peer;
@@ -61,6 +61,11 @@ impl Responder {
             ticket: self.ticket,
             text,
         });
+    }
+
+    /// Sends why there is no response.
+    pub fn refuse(self, error: Error) {
+        self.send(Err::<(), _>(error));
     }
 }
 

@@ -73,7 +73,7 @@ impl Service {
     pub(super) fn rename(&self, viewer: &Viewer, id: ConversationId, title: &str) -> Result<Value> {
         let title = label(title);
         if title.is_empty() {
-            return Err(Error::invalid_request(Said::of("error.title_empty", &[])));
+            return Err(Error::refused("error.title_empty", &[]));
         }
         let readers = self.store.rename_conversation(viewer, id, &title)?;
         self.hub.publish_title(id, readers, title.clone());
@@ -158,7 +158,7 @@ impl Service {
         match model {
             Some(model) if !may(model) => {
                 let fields = [("model", model), ("models", &config.models.join(", "))];
-                Err(Error::invalid_request(Said::of("error.no_choice", &fields)))
+                Err(Error::refused("error.no_choice", &fields))
             }
             _ => Ok(()),
         }

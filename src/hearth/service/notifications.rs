@@ -45,7 +45,6 @@ fn told<'a>(
     conversation_id: ConversationId,
     cause: NotificationCause,
     about: i64,
-    delay: Duration,
     has_chat: bool,
 ) -> impl Iterator<Item = NewNotification> + use<'a> {
     services(config, user, has_chat).map(move |service| NewNotification {
@@ -55,7 +54,7 @@ fn told<'a>(
         cause,
         about: Some(about),
         content: None,
-        delay,
+        delay: Duration::ZERO,
     })
 }
 
@@ -145,17 +144,9 @@ impl Service {
                 return Vec::new();
             }
         };
-        let about = turn.id.as_i64();
-        told(
-            &config,
-            &user,
-            turn.conversation_id,
-            cause,
-            about,
-            Duration::ZERO,
-            self.has_chat(&config, user.id),
-        )
-        .collect()
+        let (conversation, about) = (turn.conversation_id, turn.id.as_i64());
+        let has_chat = self.has_chat(&config, user.id);
+        told(&config, &user, conversation, cause, about, has_chat).collect()
     }
 
     /// Whether this person has linked a chat of Telegram.
@@ -199,13 +190,14 @@ impl Service {
                         false => QUESTION_DELAY,
                     };
                     let has_chat = self.has_chat(&config, user.id);
-                    let told = told(&config, user, conversation, cause, about, delay, has_chat);
+                    let told = told(&config, user, conversation, cause, about, has_chat);
                     let is_own = approval.user_id == Some(user.id);
                     // A chat shows all that the page does.
                     new.extend(told.map(|one| {
                         NewNotification {
                             content: (one.service == TELEGRAM)
                                 .then(|| self.question_in_chat(approval, is_own, user.words())),
+                            delay,
                             ..one
                         }
                     }));
@@ -254,15 +246,7 @@ impl Service {
         let config = self.settings.current();
         let (cause, about) = (NotificationCause::Message, conversation.as_i64());
         // Not in a chat: that may be what they are told of.
-        let told = told(
-            &config,
-            user,
-            conversation,
-            cause,
-            about,
-            Duration::ZERO,
-            false,
-        );
+        let told = told(&config, user, conversation, cause, about, false);
         let told = told.map(|one| NewNotification {
             content: Some(text.to_owned()),
             ..one

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::{Service, password, views};
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use base::ids::TokenId;
 use base::language::Said;
 use base::secret::Secret;
@@ -68,11 +68,10 @@ impl Service {
         if self.check_password(caller.peer, name, user.as_ref(), given)? {
             user.ok_or_else(|| Error::not_found(Said::of("error.account_removed", &[])))
         } else {
-            Err(Error::worded(
-                Code::Unauthorized,
+            Err(Error::unauthorized(Said::of(
                 "error.not_your_password",
                 &[],
-            ))
+            )))
         }
     }
 }

@@ -10,7 +10,7 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use subtle::ConstantTimeEq;
 
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use base::language::Said;
 use base::secret::{Secret, random_bytes};
 use net::capacity;
@@ -41,18 +41,12 @@ pub const LEAST_CHARACTERS: usize = 8;
 pub fn check(password: &Secret) -> Result<()> {
     let text = password.expose();
     if text.chars().count() < LEAST_CHARACTERS {
-        return Err(Error::worded(
-            Code::InvalidRequest,
-            "error.password_short",
-            &[("least", &LEAST_CHARACTERS.to_string())],
-        ));
+        let fields = [("least", &*LEAST_CHARACTERS.to_string())];
+        return Err(Error::refused("error.password_short", &fields));
     }
     if text.len() > PASSWORD_BYTES {
-        return Err(Error::worded(
-            Code::InvalidRequest,
-            "error.password_long",
-            &[("most", &PASSWORD_BYTES.to_string())],
-        ));
+        let fields = [("most", &*PASSWORD_BYTES.to_string())];
+        return Err(Error::refused("error.password_long", &fields));
     }
     Ok(())
 }
@@ -63,10 +57,7 @@ pub fn check(password: &Secret) -> Result<()> {
 /// `invalid_request` when it is empty or over 1,024 bytes.
 pub fn hash(password: &Secret) -> Result<String> {
     if password.is_empty() || password.expose().len() > PASSWORD_BYTES {
-        return Err(Error::invalid_request(Said::of(
-            "error.password_bytes",
-            &[],
-        )));
+        return Err(Error::refused("error.password_bytes", &[]));
     }
     let salt = random_bytes::<16>();
     let text = || -> Result<String, argon2::password_hash::Error> {
@@ -160,8 +151,7 @@ impl Verifier {
 }
 
 fn busy(key: &'static str) -> Error {
-    let error = Error::worded(Code::ServerError, key, &[]);
-    error.with_status(503).with_retry_after(10)
+    Error::overloaded(Said::of(key, &[]), 10)
 }
 
 fn out_of_memory() -> Error {

@@ -41,10 +41,7 @@ pub fn check_user_name(name: &str) -> Result<()> {
         return Ok(());
     }
     let most = NAME_CHARACTERS.to_string();
-    Err(Error::invalid_request(Said::of(
-        "error.user_name",
-        &[("most", &most)],
-    )))
+    Err(Error::refused("error.user_name", &[("most", &most)]))
 }
 
 /// Checks what a person is to be called.
@@ -465,8 +462,7 @@ impl Service {
     pub(super) fn find_person(&self, name: &str) -> Result<User> {
         let user = self.find_user(name)?;
         if user.is_program() {
-            let program = Said::of("error.is_program", &[("name", &user.name)]);
-            return Err(Error::invalid_request(program));
+            return Err(Error::refused("error.is_program", &[("name", &user.name)]));
         }
         Ok(user)
     }

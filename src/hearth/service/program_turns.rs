@@ -35,7 +35,7 @@ pub struct ProgramCaller {
 }
 
 /// A message from a client that sends the whole conversation with it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Question {
     /// What was said before, oldest first.
     pub history: Vec<Exchange>,

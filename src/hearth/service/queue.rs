@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use crate::outgoing::Reach;
 use base::clock::Timestamp;
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use base::ids::{ConversationId, TurnId};
+use base::language::Said;
 use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use config::Limits;
 use lanes::Lanes;
@@ -119,8 +120,7 @@ impl WorkQueue {
     ) -> Result<Reservation<'_>> {
         let mut state = self.lock();
         if state.is_stopping {
-            let error = Error::worded(Code::ServerError, "error.stopping", &[]);
-            return Err(error.with_status(503).with_retry_after(5));
+            return Err(Error::overloaded(Said::of("error.stopping", &[]), 5));
         }
         state.turns.reserve(conversation, &requester, limits)?;
         Ok(Reservation {

@@ -38,10 +38,7 @@ impl Service {
             }
             Err(error) => {
                 self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
-                return self.defer(Deferred::Run {
-                    turn: id,
-                    conversation,
-                });
+                return self.defer(Deferred::Run(id, conversation));
             }
         };
         self.store.mark_running(id, self.clock.now());
@@ -138,10 +135,7 @@ impl Service {
                      again once it can, unless its message was not stored either"
                 );
                 self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
-                self.defer(Deferred::Run {
-                    turn: id,
-                    conversation,
-                });
+                self.defer(Deferred::Run(id, conversation));
             }
             Outcome::Failed { error, said } => {
                 log::warn!("{id}: failed after {took} ms: {error}");
@@ -245,10 +239,7 @@ impl Service {
             Err(error) if error.code() == Code::NotFound => self.turn_lost(id, conversation),
             Err(error) => {
                 log::warn!("{id}: {error}");
-                return self.defer(Deferred::Run {
-                    turn: id,
-                    conversation,
-                });
+                return self.defer(Deferred::Run(id, conversation));
             }
         }
         self.queue.turn_ended(id, conversation);

@@ -48,8 +48,8 @@ impl Service {
         let config = self.settings.current();
         let is_bot = account == TELEGRAM && config.telegram().is_some();
         if !is_bot && config.existing_account(account)?.secret.is_none() {
-            let open = language::Said::of("error.account_open", &[("account", account)]);
-            return Err(Error::invalid_request(open));
+            let fields = [("account", &**account)];
+            return Err(Error::refused("error.account_open", &fields));
         }
         let text = base32_lower(&random_bytes::<7>());
         let code = &text[..CODE_CHARACTERS];

@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::caller::{Caller, Responder};
 use super::hub::ConnectionId;
 use super::{Service, commands};
-use base::error::{Code, Error, Result};
-use base::language::{Words, code_of};
+use base::error::{Error, Result};
+use base::language::{Said, Words, code_of};
 use base::secret::Secret;
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox, Ticket};
@@ -93,7 +93,7 @@ impl Session {
     /// A rejected credential ends the connection (protocol section 2).
     fn reject(&self, responder: Responder, error: Error) {
         log::info!(peer:% = self.peer.place(); "{} from {}: {error}", self.transport, self.peer);
-        responder.send(Err::<(), _>(error));
+        responder.refuse(error);
         self.outbox.close(Close::UNAUTHENTICATED);
     }
 
@@ -101,9 +101,9 @@ impl Session {
         // A password takes long to check. A wrong one closes the connection, so
         // each connection has one try.
         if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
-            return responder.send(Err::<(), _>(Error::invalid_request(
+            return responder.refuse(Error::invalid_request(
                 "this connection is signed in already; sign in with a password on a new one",
-            )));
+            ));
         }
         let language = credential.language().map(Words::of);
         responder.words = language;
@@ -206,21 +206,16 @@ impl ClientHandler for Session {
             Err(error) if self.identity.is_none() => return self.reject(responder, error),
             command => command,
         };
-        if let Err(wait) = rate
-            && !self.peer.is_local
-        {
-            let most = limits.commands_per_second;
-            let fields = [("most", &*most.to_string())];
-            let error = Error::worded(Code::RateLimited, "error.too_many_commands", &fields)
-                .with_retry_after(wait);
-            return responder.send(Err::<(), _>(error));
-        }
-        if is_full {
-            let most = limits.in_flight;
-            let fields = [("most", &*most.to_string())];
-            let error = Error::worded(Code::RateLimited, "error.too_many_requests", &fields)
-                .with_retry_after(1);
-            return responder.send(Err::<(), _>(error));
+        let excess = match rate {
+            Err(wait) if !self.peer.is_local => {
+                let most = limits.commands_per_second as usize;
+                Some(("error.too_many_commands", most, wait))
+            }
+            _ => is_full.then_some(("error.too_many_requests", limits.in_flight, 1)),
+        };
+        if let Some((key, most, wait)) = excess {
+            let said = Said::of(key, &[("most", &most.to_string())]);
+            return responder.refuse(Error::rate_limited(said, wait));
         }
         let Some(identity) = &self.identity else {
             return;
@@ -228,18 +223,14 @@ impl ClientHandler for Session {
         let now = self.service.clock.now();
         if self.service.connections.has_expired(self.id, now) {
             self.identity = None;
-            return self.reject(
-                responder,
-                Error::worded(Code::InvalidToken, "error.token_expired", &[]),
-            );
+            let expired = Error::invalid_token(Said::of("error.token_expired", &[]));
+            return self.reject(responder, expired);
         }
         // Before the fields: what they must be is no business of others.
-        if let Some(error) = declaration.and_then(|one| commands::refusal(identity, one)) {
-            return responder.send(Err::<(), _>(error));
-        }
-        let command = match command {
-            Ok(command) => command,
-            Err(error) => return responder.send(Err::<(), _>(error)),
+        let refusal = declaration.and_then(|one| commands::refusal(identity, one));
+        let command = match (refusal, command) {
+            (None, Ok(command)) => command,
+            (Some(error), _) | (None, Err(error)) => return responder.refuse(error),
         };
         let caller = Caller {
             connection: self.id,
@@ -254,7 +245,7 @@ impl ClientHandler for Session {
     fn refuse(&mut self, error: Error) {
         let responder = self.responder(None);
         if self.identity.is_some() {
-            responder.send(Err::<(), _>(error));
+            responder.refuse(error);
         } else {
             self.reject(responder, error);
         }
@@ -312,9 +303,9 @@ impl ClientHandler for Session {
     fn time_out(&mut self) -> Close {
         let seconds = self.service.settings.current().limits.auth_seconds;
         let responder = self.responder(None);
-        responder.send(Err::<(), _>(Error::invalid_token(format!(
+        responder.refuse(Error::invalid_token(format!(
             "no \"auth\" message came within {seconds} seconds"
-        ))));
+        )));
         Close::UNAUTHENTICATED
     }
 }

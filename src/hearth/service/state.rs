@@ -319,11 +319,8 @@ impl Service {
 
 /// A turn that waits until the database can be written again.
 pub(super) enum Deferred {
-    /// It continues from its last step.
-    Run {
-        turn: TurnId,
-        conversation: ConversationId,
-    },
+    /// This turn of this conversation continues from its last step.
+    Run(TurnId, ConversationId),
     /// It has ended, but its end is not stored. The model is not asked again.
     Conclude {
         turn: Box<Turn>,
@@ -336,7 +333,7 @@ pub(super) enum Deferred {
 impl Deferred {
     pub(super) fn ids(&self) -> (TurnId, ConversationId) {
         match self {
-            Deferred::Run { turn, conversation } => (*turn, *conversation),
+            Deferred::Run(turn, conversation) => (*turn, *conversation),
             Deferred::Conclude { turn, .. } => (turn.id, turn.conversation_id),
         }
     }

@@ -9,7 +9,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use base::clock::Clock;
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
+use base::language::Said;
 use base::sync::lock;
 
 /// Failures older than this no longer count.
@@ -80,8 +81,8 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         };
         if wait > 0 {
             let fields = [("seconds", &*wait.to_string())];
-            let error = Error::worded(Code::RateLimited, "error.too_many_attempts", &fields);
-            return Err(error.with_retry_after(wait));
+            let said = Said::of("error.too_many_attempts", &fields);
+            return Err(Error::rate_limited(said, wait));
         }
         entry.pending += 1;
         drop(keys);

@@ -285,7 +285,7 @@ impl Service {
         };
         for deferred in due {
             match deferred {
-                Deferred::Run { turn, conversation } => self.queue.resume(turn, conversation),
+                Deferred::Run(turn, conversation) => self.queue.resume(turn, conversation),
                 Deferred::Conclude {
                     turn,
                     end,

@@ -11,7 +11,7 @@ use super::{Service, attachments, views};
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TokenId, TurnId};
-use base::language::Words;
+use base::language::{Said, Words};
 use base::reply::Surface;
 use base::secret::sha256;
 use config::Limits;
@@ -68,19 +68,15 @@ impl Service {
     /// end. The turn belongs to the server: it continues when the client leaves.
     pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
         if let Err(error) = self.check_chat(caller.identity, &chat) {
-            return responder.send(Err::<(), _>(error));
+            return responder.refuse(error);
         }
         let [request, earlier_request] = fingerprints(&chat);
         let audience = chat.audience.unwrap_or_else(|| self.usual_audience());
         let is_version = chat.replaces.is_some();
+        let target = chat.conversation_id.map_or(Target::New, Target::Existing);
+        let (viewer, channel) = (caller.identity.viewer(), caller.transport);
         let new = NewTurn {
-            viewer: caller.identity.viewer(),
             owner: Some(caller.identity.user_id),
-            audience,
-            target: chat.conversation_id.map_or(Target::New, Target::Existing),
-            channel: caller.transport.to_owned(),
-            account: None,
-            message: chat.message,
             speaker: Some(caller.identity.user.clone()),
             surface: chat.surface.or(Some(usual_surface(caller.transport))),
             attachments: NewAttachments::Uploaded(chat.attachments),
@@ -96,9 +92,7 @@ impl Service {
                 request,
                 earlier_request: Some(earlier_request),
             }),
-            schedule: None,
-            is_composed: false,
-            is_trusted: false,
+            ..NewTurn::new(viewer, target, audience, channel, chat.message)
         };
         let credential = Some(caller.identity.token_id);
         let stored = self.reserve_place(&new, credential).and_then(|place| {
@@ -109,7 +103,7 @@ impl Service {
         });
         let (_place, begun) = match stored {
             Ok(stored) => stored,
-            Err(error) => return responder.send(Err::<(), _>(error)),
+            Err(error) => return responder.refuse(error),
         };
         let person = Person::reading(caller.identity, responder.words);
         let turn = begun.turn().id;
@@ -302,11 +296,7 @@ impl Service {
     pub(super) fn cancel(&self, id: TurnId, by: &Identity) -> Result<Value> {
         let turn = self.find_turn(&by.viewer(), id)?;
         if by.role < UserRole::Admin && turn.user_id != Some(by.user_id) {
-            return Err(Error::worded(
-                Code::Unauthorized,
-                "error.not_your_turn",
-                &[],
-            ));
+            return Err(Error::unauthorized(Said::of("error.not_your_turn", &[])));
         }
         self.stop(id, &by.user)
     }

@@ -20,10 +20,7 @@ impl Service {
         let bytes = asked.audio.len();
         let check = match bytes {
             1..=AUDIO_BYTES => Ok(()),
-            0 => Err(Error::invalid_request(Said::of(
-                "error.recording_empty",
-                &[],
-            ))),
+            0 => Err(Error::refused("error.recording_empty", &[])),
             _ => Err(too_large("error.recording_large", bytes, AUDIO_BYTES)),
         };
         self.voice(check, responder, move |config, patience| {
@@ -72,7 +69,7 @@ impl Service {
         if let Err(error) = begun
             && let Some(responder) = lock(&waiting).take()
         {
-            responder.send(Err::<(), _>(error));
+            responder.refuse(error);
         }
     }
 }

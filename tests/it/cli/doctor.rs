@@ -208,7 +208,7 @@ const CASES: [Case; 7] = [
         },
         "log",
         "warning",
-        "40 MB",
+        "40.0 MB",
     ),
     (
         |folder| fs::create_dir(folder.join("hearth.log")).unwrap(),

@@ -78,24 +78,16 @@ pub fn ask(
     let token = token.filter(|_| takes_stream).cloned();
     let name = name_of(head, &request.id);
     let question = Question {
-        history: Vec::new(),
         // Beside the names of the model API's programs.
         chat: chat.map(|chat| format!("mcp:{chat}")),
         message,
-        steps: Vec::new(),
-        results: None,
-        left: None,
-        files: Vec::new(),
-        instructions: None,
-        idempotency: None,
-        is_retry: false,
         fingerprint: Some(sha256(
             &[name.as_bytes(), exchange.request.body.as_slice()].concat(),
         )),
         channel: MCP_CHANNEL,
-        program: None,
         stream: token.is_some(),
         request: Some(name),
+        ..Question::default()
     };
     let followed = new_waker(head)
         .and_then(|waker| exchange.service.follow(&exchange.asker, question, &waker));

@@ -16,10 +16,6 @@ use protocol::attachment::{MOST_ATTACHMENTS, PART_BYTES, encode};
 const PART: Duration = Duration::from_secs(120);
 
 /// Signs in, puts the files and returns their ids.
-///
-/// # Errors
-///
-/// A file cannot be read, or the server refuses it.
 pub fn put(
     paths: &[&str],
     access: &ServerAccess,

@@ -13,7 +13,7 @@ use crate::cli::row::rename;
 use agent::turn::cut_by;
 use base::reply::FinishReason;
 use serde_json::json;
-use waiting::{Listing, list_approvals};
+use waiting::{ALL, CHECK, COUNT, OPENED, list_approvals};
 
 /// How the client was started.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ enum ClientState {
 }
 
 /// A message that has no response yet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct SentMessage {
     /// The id of the request.
     request: String,
@@ -213,11 +213,11 @@ impl ChatClient {
                 match (self.mode.question.clone(), &self.conversation) {
                     (Some(question), _) => actions.push(self.ask(&question)),
                     (None, Some(_)) if lists => {
-                        actions.push(list_approvals(Listing::Opened));
+                        actions.push(list_approvals(OPENED));
                         self.state = ClientState::Idle;
                     }
                     (None, _) => {
-                        actions.extend(lists.then(|| list_approvals(Listing::Count)));
+                        actions.extend(lists.then(|| list_approvals(COUNT)));
                         actions.push(self.idle());
                     }
                 }
@@ -238,11 +238,8 @@ impl ChatClient {
                 actions.push(Action::Ready);
                 actions
             }
-            Some(id) => match Listing::of(id) {
-                Some(purpose) => self.listed(purpose, Approval::list(data)),
-                None => Vec::new(),
-            },
-            None => Vec::new(),
+            Some(id @ (COUNT | CHECK | OPENED | ALL)) => self.listed(id, Approval::list(data)),
+            _ => Vec::new(),
         }
     }
 
@@ -303,18 +300,13 @@ impl ChatClient {
             (Some("decide"), ClientState::Idle) if self.approvals.is_empty() => {
                 vec![Action::Problem(problem), Action::Ready]
             }
-            (Some(id), _) if Listing::of(id) == Some(Listing::All) => {
-                vec![Action::Problem(problem), Action::Ready]
-            }
             // An older server: only admins may ask.
-            (Some(id), _) if Listing::of(id).is_some() => {
-                self.listed(Listing::of(id).unwrap_or(Listing::Count), Vec::new())
-            }
+            (Some(id @ (COUNT | CHECK | OPENED)), _) => self.listed(id, Vec::new()),
             (_, ClientState::SigningIn) => {
                 self.succeeded = false;
                 vec![Action::Problem(problem), self.exit()]
             }
-            (Some("list"), _) => vec![Action::Problem(problem), Action::Ready],
+            (Some("list" | ALL), _) => vec![Action::Problem(problem), Action::Ready],
             _ => vec![Action::Problem(problem)],
         }
     }
@@ -403,10 +395,10 @@ impl ChatClient {
                 let note = Action::Note(format!("continuing {id}"));
                 match self.role.as_str() {
                     "viewer" => vec![note, Action::Ready],
-                    _ => vec![note, list_approvals(Listing::Opened)],
+                    _ => vec![note, list_approvals(OPENED)],
                 }
             }
-            ("/approvals", _) => vec![list_approvals(Listing::All)],
+            ("/approvals", _) => vec![list_approvals(ALL)],
             ("/help", _) => vec![Action::Note(HELP.to_owned()), Action::Ready],
             _ => vec![
                 Action::Problem(format!("unknown command {command}; see /help")),

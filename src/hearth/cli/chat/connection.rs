@@ -37,11 +37,20 @@ pub struct SignedIn {
 }
 
 impl SignedIn {
+    /// Signs in as the person that the command line or the environment names.
+    pub fn named(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
+        let is_named = arguments.has("user") || arguments.has("token");
+        // With a data directory alone, whoever may write to it would be an admin.
+        let is_local = arguments.has("data-dir") && !arguments.has("url");
+        if !is_named && (is_local || context.variable("HEARTH_TOKEN").is_none()) {
+            return Err(
+                arguments.usage("say whose account: --user NAME, or a token in HEARTH_TOKEN")
+            );
+        }
+        SignedIn::open(arguments, context)
+    }
+
     /// Connects and signs in.
-    ///
-    /// # Errors
-    ///
-    /// The server cannot be reached or trusted, or refuses.
     pub fn open(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
         let access = ServerAccess::gain(arguments, context)?;
         let mut signed_in = SignedIn {
@@ -87,10 +96,6 @@ pub enum ReadResult {
 impl ChatConnection {
     /// Connects to a server and upgrades to a WebSocket. Through a relay it also
     /// agrees on keys with the machine.
-    ///
-    /// # Errors
-    ///
-    /// The server cannot be reached or trusted, or refuses.
     pub fn open(access: &ServerAccess) -> Result<ChatConnection, CliError> {
         let url = &access.url;
         let headers: Vec<_> = access

@@ -64,16 +64,14 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if let Some(id) = conversation {
         id.parse::<ConversationId>()?;
     }
+    let files = arguments.texts("attach")?;
     let mut mode = ChatMode {
         question: arguments.joined(),
         interactive: context.input_is_terminal,
         conversation: conversation.map(str::to_owned),
-        is_from_environment: false,
-        attachments: Vec::new(),
-        file_names: String::new(),
+        file_names: attach::names(&files),
+        ..ChatMode::default()
     };
-    let files = arguments.texts("attach")?;
-    mode.file_names = attach::names(&files);
     let color = context.variable("NO_COLOR").is_none()
         && context.variable("TERM").is_none_or(|term| term != "dumb");
     let rich = context.output_is_terminal;

@@ -62,7 +62,8 @@ pub(super) fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliCont
         let error = match door.ask(&request) {
             Ok(changed) => {
                 remove()?;
-                return report(door, "Saved in", &changed, arguments, context);
+                let done = format!("Saved in {}", directory.config().display());
+                return report(door, &done, &changed, arguments, context);
             }
             Err(error) => error,
         };

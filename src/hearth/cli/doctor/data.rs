@@ -10,6 +10,7 @@ use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::health;
+use crate::cli::progress::size;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table::time;
 use crate::server::door::connect;
@@ -108,7 +109,7 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
         "stop the server, then: hearth restore{} BACKUP",
         installation.option
     );
-    let size = megabytes(fs::metadata(&path).map_or(0, |status| status.len()));
+    let size = size(fs::metadata(&path).map_or(0, |status| status.len()));
     match examine(&path, EXAMINATION) {
         Err(error) if error.is_damage() => {
             vec![Diagnosis::problem(error.to_string()).advise(restore.as_str())]
@@ -225,7 +226,7 @@ pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
 
 fn judge_disk(path: &Path, free: u64, files: Option<u64>) -> Diagnosis {
     let shown = path.display();
-    let text = format!("{} free for {shown}", megabytes(free));
+    let text = format!("{} free for {shown}", size(free));
     let look = format!("see what fills it: du -xh --max-depth=2 {shown}");
     if files.is_some_and(|files| files < FEW_FILES) {
         let text = format!("the disk of {shown} has no room for more files (inodes)");
@@ -251,15 +252,11 @@ pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
             .is_some_and(|name| name.starts_with("hearth.log"))
     };
     let parts = entries.filter(is_log);
-    let size: u64 = parts
+    let total: u64 = parts
         .map(|part| part.metadata().map_or(0, |status| status.len()))
         .sum();
-    let text = format!(
-        "{} and its older parts: {}",
-        path.display(),
-        megabytes(size)
-    );
-    vec![if size < LARGE_LOG {
+    let text = format!("{} and its older parts: {}", path.display(), size(total));
+    vec![if total < LARGE_LOG {
         Diagnosis::ok(text)
     } else {
         Diagnosis::warning(text).advise("remove unneeded parts; the server keeps 25 MB")
@@ -301,14 +298,6 @@ pub fn server(installation: &Installation<'_>) -> Vec<Diagnosis> {
     match health::ask(&url, &server.trust()) {
         Ok(_) => vec![Diagnosis::ok(format!("{subject} answers at {url}"))],
         Err(said) => wrong(format!("the server is not healthy: {said}")),
-    }
-}
-
-fn megabytes(bytes: u64) -> String {
-    match bytes {
-        ..MB => "less than 1 MB".to_owned(),
-        bytes if bytes < 10_000 * MB => format!("{} MB", bytes / MB),
-        bytes => format!("{} GB", bytes / (1_000 * MB)),
     }
 }
 

@@ -55,20 +55,8 @@ const RELAY_TOKEN: &str = "HEARTH_RELAY_TOKEN";
 /// The name of the relay's channel.
 const RELAY: &str = "relay";
 
-/// Who may connect directly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    LocalNetwork,
-    ThisMachine,
-}
-
-/// The first user's password.
-enum AdminPassword {
-    Given(Secret),
-    Generated(Secret),
-    /// There are users already.
-    Kept,
-}
+/// The address of a server to which this machine alone may connect.
+const THIS_MACHINE: &str = "127.0.0.1";
 
 /// `hearth init`
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
@@ -91,18 +79,14 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         directory.path().display()
     ))?;
     let chosen = model::choose(arguments, context, current.as_deref())?;
-    let reach = reach(arguments, context, current.as_deref())?;
+    let bind = bind(arguments, context, current.as_deref())?;
     let relay = relay(arguments, context)?;
     let password = first_password(arguments, &directory, context)?;
 
-    let given = match &password {
-        AdminPassword::Given(secret) | AdminPassword::Generated(secret) => Some(secret.clone()),
-        AdminPassword::Kept => None,
-    };
-    first_run::prepare(&directory, &Clock::system(), given, &mut |_| {
-        show(&password, context)
+    first_run::prepare(&directory, &Clock::system(), password, &mut |generated| {
+        show(generated, context)
     })?;
-    if chosen.is_none() && reach.is_none() && relay.is_none() {
+    if chosen.is_none() && bind.is_none() && relay.is_none() {
         return context.note(format_args!(
             "Nothing is changed in {}: give options, or run `hearth init` in a terminal.",
             directory.config().display()
@@ -110,11 +94,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     let mut door = Door::of(Configuration::Needed, arguments, context);
     let before = directory.settings()?.current();
-    let mut changes = match &chosen {
-        Some(chosen) => model::write(&mut door, &before, chosen)?,
-        None => Vec::new(),
-    };
-    changes.extend(write_channels(&mut door, &before, reach, relay.as_ref())?);
+    if let Some(chosen) = &chosen {
+        model::write(&mut door, &before, chosen)?;
+    }
+    let changes = write_channels(&mut door, &before, bind, relay.as_ref())?;
     let needs_restart = changes.iter().any(|change| change["needs_restart"] == true);
     report(
         &mut door,
@@ -126,27 +109,28 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 }
 
 /// Shows a generated password. It is the only output, for scripts.
-fn show(password: &AdminPassword, context: &mut CliContext) -> io::Result<()> {
-    let AdminPassword::Generated(secret) = password else {
+fn show(generated: Option<&Secret>, context: &mut CliContext) -> io::Result<()> {
+    let Some(password) = generated else {
         return Ok(());
     };
     let admin = first_run::ADMIN;
     writeln!(context.errors, "The password of {admin}, shown only once:")?;
     context.errors.flush()?;
-    writeln!(context.output, "{}", secret.expose())?;
+    writeln!(context.output, "{}", password.expose())?;
     context.output.flush()
 }
 
-fn reach(
+/// Where the server listens, if that changes: null for the local network.
+fn bind(
     arguments: &Arguments,
     context: &mut CliContext,
     current: Option<&Config>,
-) -> Result<Option<Reach>, CliError> {
+) -> Result<Option<Value>, CliError> {
     if arguments.has("lan") {
-        return Ok(Some(Reach::LocalNetwork));
+        return Ok(Some(Value::Null));
     }
     if arguments.has("local-only") {
-        return Ok(Some(Reach::ThisMachine));
+        return Ok(Some(json!(THIS_MACHINE)));
     }
     let bind = current.and_then(|config| config.tcp_channels().next()?.bind);
     let usual = match bind.is_some_and(|address| address.is_loopback()) {
@@ -159,8 +143,8 @@ fn reach(
     // What stays as it is may be an address that is neither of the two.
     Ok(match (current, chosen) {
         (Some(_), chosen) if chosen == usual => None,
-        (_, "local") => Some(Reach::ThisMachine),
-        _ => Some(Reach::LocalNetwork),
+        (_, "local") => Some(json!(THIS_MACHINE)),
+        _ => Some(Value::Null),
     })
 }
 
@@ -204,12 +188,12 @@ fn relay(arguments: &Arguments, context: &mut CliContext) -> Result<Option<Relay
     }
 }
 
-/// The password of the first user, if there is no user yet.
+/// The password of the first user, unless it is to be generated, or there are users already.
 fn first_password(
     arguments: &Arguments,
     directory: &DataDirectory,
     context: &mut CliContext,
-) -> Result<AdminPassword, CliError> {
+) -> Result<Option<Secret>, CliError> {
     let has_users = directory.database().exists() && !directory.open_store()?.users()?.is_empty();
     let is_given = arguments.has("admin-password-stdin");
     if has_users {
@@ -220,10 +204,10 @@ fn first_password(
                 first_run::ADMIN
             )));
         }
-        return Ok(AdminPassword::Kept);
+        return Ok(None);
     }
     if arguments.has("generate") {
-        return Ok(AdminPassword::Generated(Secret::random_password()));
+        return Ok(None);
     }
     let given = match is_given {
         true => Some(password::read_plain(context)?),
@@ -231,21 +215,21 @@ fn first_password(
     };
     if let Some(password) = given {
         password::check(&password)?;
-        return Ok(AdminPassword::Given(password));
+        return Ok(Some(password));
     }
     if !context.input_is_terminal {
-        return Ok(AdminPassword::Generated(Secret::random_password()));
+        return Ok(None);
     }
     let prompt = format!("A password for {} [generate one]: ", first_run::ADMIN);
     loop {
         let typed = password::read_secret(context, &prompt)?;
         if typed.is_empty() {
-            return Ok(AdminPassword::Generated(Secret::random_password()));
+            return Ok(None);
         }
         let problem = match password::check(&typed) {
             Err(error) => error.message().to_owned(),
             Ok(()) => match password::read_secret(context, "Repeat: ")? == typed {
-                true => return Ok(AdminPassword::Given(typed)),
+                true => return Ok(Some(typed)),
                 false => "the passwords do not match".to_owned(),
             },
         };
@@ -258,7 +242,7 @@ fn first_password(
 fn write_channels(
     door: &mut Door,
     before: &Config,
-    reach: Option<Reach>,
+    bind: Option<Value>,
     relay: Option<&RelaySetup>,
 ) -> Result<Vec<Value>, CliError> {
     let mut changes = Vec::new();
@@ -266,13 +250,9 @@ fn write_channels(
         changes.push(set_value(door, &path, value)?);
         Ok(())
     };
-    if let Some(reach) = reach {
+    if let Some(bind) = bind {
         let tcp = before.tcp_channels().next();
         let tcp = tcp.ok_or_else(|| CliError::failed("the configuration has no tcp channel"))?;
-        let bind = match reach {
-            Reach::ThisMachine => json!("127.0.0.1"),
-            Reach::LocalNetwork => Value::Null,
-        };
         set(format!("{}.bind", channel_path(&tcp.name)), bind)?;
     }
     if let Some(RelaySetup { url, token }) = relay {

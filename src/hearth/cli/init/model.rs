@@ -13,7 +13,6 @@ use crate::cli::password::read_secret;
 use crate::cli::prompter::{by_number, numbered};
 use agent::model::nearby;
 use agent::model::probe::{Finding, models_at, probe};
-use base::nearest::nearest;
 use base::secret::Secret;
 use base::url::{Host, Url};
 use config::{Config, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset};
@@ -98,7 +97,7 @@ pub fn choose(
         return Ok(Some(chosen));
     }
     loop {
-        let (said, wrong) = match test(&chosen, kept.as_ref(), context) {
+        let (said, corrects) = match test(&chosen, kept.as_ref(), context) {
             Ok(said) => {
                 context.say(&said)?;
                 return Ok(Some(chosen));
@@ -111,83 +110,54 @@ pub fn choose(
             )));
         }
         context.say(&said)?;
-        let corrects = match wrong {
-            Correction::ApiKey => "key",
-            Correction::Model => "model",
-            Correction::Address => "address",
-        };
         // What comes first is what helps most often.
         let words = [corrects, "again", "save"];
         let question = format!(
             "Enter another {corrects}, test again, or save it untested ({})?",
             words.join(", ")
         );
-        match (
-            context.choose(&question, &words, corrects)?.as_deref(),
-            wrong,
-        ) {
-            (Some("save"), _) => return Ok(Some(chosen)),
-            (Some("again"), _) | (None, _) => {}
-            (_, Correction::ApiKey) => {
+        match context.choose(&question, &words, corrects)?.as_deref() {
+            Some("save") => return Ok(Some(chosen)),
+            Some("key") => {
                 if let Some(key) = context.ask_secret("API key:")? {
                     chosen.key = ApiKey::Text(key);
                 }
             }
-            (_, Correction::Model) => {
+            Some("model") => {
                 chosen.model = context.ask("Model:", &chosen.model)?.unwrap_or_default();
             }
-            (_, Correction::Address) => {
+            Some("address") => {
                 let usual = chosen.base_url.as_deref().or(preset.base_url);
                 chosen.base_url = context.ask("Address:", usual.unwrap_or_default())?;
             }
+            _ => {}
         }
     }
 }
 
-/// Where the model is that answers.
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Here,
-    Network,
-    Account,
-    Later,
-}
+/// Where the model may be that answers.
+const PLACES: [(&str, &str); 4] = [
+    ("here", "on this machine"),
+    ("network", "on another machine of my network"),
+    ("account", "an account with a provider on the internet"),
+    ("later", "none yet: the offline stand-in answers until then"),
+];
 
-impl Place {
-    const ALL: [(Place, &str, &str); 4] = [
-        (Place::Here, "here", "on this machine"),
-        (
-            Place::Network,
-            "network",
-            "on another machine of my network",
-        ),
-        (
-            Place::Account,
-            "account",
-            "an account with a provider on the internet",
-        ),
-        (
-            Place::Later,
-            "later",
-            "none yet: the offline stand-in answers until then",
-        ),
-    ];
-
-    fn of(config: &Config) -> Option<Place> {
-        let preset = Preset::of(&config.provider)?;
-        let is_here = match config.base_url.as_deref().map(Url::parse) {
-            Some(url) => url.is_ok_and(|url| match url.authority.host {
-                Host::Address(address) => address.is_loopback(),
-                Host::Name(name) => name == "localhost",
-            }),
-            None => preset.key_variable.is_none(),
-        };
-        match preset.name {
-            OFFLINE => None,
-            _ if is_here => Some(Place::Here),
-            _ if preset.key_variable.is_some() => Some(Place::Account),
-            _ => Some(Place::Network),
-        }
+/// The place of the model that is configured, if one is.
+fn place_of(config: &Config) -> Option<&'static str> {
+    let preset = Preset::of(&config.provider)?;
+    let is_here = match config.base_url.as_deref().map(Url::parse) {
+        Some(url) => url.is_ok_and(|url| match url.authority.host {
+            Host::Address(address) => address.is_loopback(),
+            Host::Name(name) => name == "localhost",
+        }),
+        None => preset.key_variable.is_none(),
+    };
+    match preset.name {
+        OFFLINE => None,
+        _ if is_here => Some("here"),
+        _ if preset.key_variable.is_some() => Some("account"),
+        _ => Some("network"),
     }
 }
 
@@ -199,21 +169,13 @@ fn provider(
     context: &mut CliContext,
     current: Option<&Config>,
 ) -> Result<Provider, CliError> {
-    let name = match arguments.text("provider")? {
+    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let name = match arguments.choice("provider", &names)? {
         Some(name) => name,
         None if context.input_is_terminal => return ask_provider(context, current),
         None => current.map_or(OFFLINE, |config| &config.provider),
     };
-    let preset = Preset::of(name).ok_or_else(|| {
-        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        let hint = nearest(name, names.iter().copied())
-            .map_or(String::new(), |near| format!("; did you mean {near:?}?"));
-        arguments.usage(format!(
-            "--provider must be one of {}, not {name:?}{hint}",
-            names.join(", ")
-        ))
-    })?;
-    Ok((preset, None))
+    preset_of(name)
 }
 
 fn ask_provider(context: &mut CliContext, current: Option<&Config>) -> Result<Provider, CliError> {
@@ -222,35 +184,26 @@ fn ask_provider(context: &mut CliContext, current: Option<&Config>) -> Result<Pr
         context.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
     }
     let found = suggestions.first().and_then(|one| Preset::of(one.provider));
-    let usual = match (current.and_then(Place::of), found) {
+    let usual = match (current.and_then(place_of), found) {
         (Some(configured), _) => configured,
-        (None, Some(found)) if found.key_variable.is_some() => Place::Account,
-        (None, Some(_)) => Place::Here,
-        (None, None) => Place::Later,
+        (None, Some(found)) if found.key_variable.is_some() => "account",
+        (None, Some(_)) => "here",
+        (None, None) => "later",
     };
-    let words = Place::ALL.map(|(_, word, _)| word);
-    let lines = Place::ALL.map(|(_, word, meaning)| format!("{word:<8} {meaning}"));
+    let words = PLACES.map(|(word, _)| word);
+    let lines = PLACES.map(|(word, meaning)| format!("{word:<8} {meaning}"));
     context.say(&format!("Where is the model?\n{}", numbered(&lines)))?;
-    let word = |place| {
-        Place::ALL
-            .iter()
-            .find(|(one, ..)| *one == place)
-            .map_or("", |one| one.1)
-    };
-    let answer = context.choose("Which one?", &words, word(usual))?;
-    let place = Place::ALL
-        .iter()
-        .find(|(_, word, _)| answer.as_deref() == Some(word));
-    let place = place.map_or(usual, |(place, ..)| *place);
+    let place = context.choose("Which one?", &words, usual)?;
+    let place = place.as_deref().unwrap_or(usual);
+    match place {
+        "later" => return preset_of(OFFLINE),
+        "network" => return on_the_network(context, current),
+        _ => {}
+    }
     let is_offered = |preset: &&Preset| match place {
-        Place::Account => preset.key_variable.is_some(),
+        "account" => preset.key_variable.is_some(),
         _ => preset.key_variable.is_none() && preset.name != OFFLINE,
     };
-    match place {
-        Place::Later => return preset_of(OFFLINE),
-        Place::Network => return on_the_network(context, current),
-        Place::Here | Place::Account => {}
-    }
     let names: Vec<&str> = PRESETS
         .iter()
         .filter(is_offered)
@@ -280,7 +233,7 @@ fn on_the_network(
     context: &mut CliContext,
     current: Option<&Config>,
 ) -> Result<Provider, CliError> {
-    let configured = current.filter(|config| Place::of(config) == Some(Place::Network));
+    let configured = current.filter(|config| place_of(config) == Some("network"));
     let usual = configured
         .and_then(|config| config.base_url.as_deref())
         .unwrap_or_default();
@@ -416,26 +369,19 @@ fn model(
     Err(arguments.usage("the model is missing: --model NAME"))
 }
 
-/// What to correct after a failed test.
-#[derive(Clone, Copy)]
-enum Correction {
-    ApiKey,
-    Model,
-    Address,
-}
-
-/// Probes the provider; nothing is sent to a model.
+/// Probes the provider; nothing is sent to a model. What fails names what to correct: the key,
+/// the model or the address.
 fn test(
     chosen: &ModelSetup,
     kept: Option<&Secret>,
     context: &CliContext,
-) -> Result<String, (String, Correction)> {
+) -> Result<String, (String, &'static str)> {
     let api_key = match &chosen.key {
         ApiKey::None => kept.cloned(),
         ApiKey::Text(key) => Some(key.clone()),
         ApiKey::Variable(name) => match context.variable(name) {
             Some(key) => Some(Secret::new(key)),
-            None => return Err((format!("{name} is not set"), Correction::ApiKey)),
+            None => return Err((format!("{name} is not set"), "key")),
         },
     };
     let choice = ModelChoice {
@@ -452,49 +398,35 @@ fn test(
         finding if finding.is_usable() => return Ok(format!("{text}.")),
         Finding::NoModel { others, .. } => {
             text.push_str(&format!("; it has {}", others.join(", ")));
-            Correction::Model
+            "model"
         }
-        Finding::NoKey | Finding::BadKey(_) => Correction::ApiKey,
-        _ => Correction::Address,
+        Finding::NoKey | Finding::BadKey(_) => "key",
+        _ => "address",
     };
     Err((text, wrong))
 }
 
-/// Writes the choice. Each change must leave a valid file, so the order depends on
-/// whether an address is added or removed.
-///
-/// # Errors
-///
-/// The configuration cannot be written.
-pub fn write(
-    door: &mut Door,
-    before: &Config,
-    chosen: &ModelSetup,
-) -> Result<Vec<Value>, CliError> {
-    let mut changes = Vec::new();
-    let mut set = |key: &str, value: Value| -> CliResult {
-        changes.push(set_value(door, key, value)?);
-        Ok(())
-    };
-    if let Some(url) = &chosen.base_url {
-        set("base_url", json!(url))?;
-    }
-    set("provider", json!(chosen.provider))?;
-    if chosen.base_url.is_none() && before.base_url.is_some() {
-        set("base_url", Value::Null)?;
-    }
-    set("model", json!(chosen.model))?;
+/// Writes the choice.
+pub fn write(door: &mut Door, before: &Config, chosen: &ModelSetup) -> CliResult {
+    let mut config = json!({
+        "provider": chosen.provider,
+        "base_url": chosen.base_url,
+        "model": chosen.model,
+    });
     match &chosen.key {
         ApiKey::None if before.provider == chosen.provider => {}
-        ApiKey::Text(key) => set("api_key", json!(key.expose()))?,
-        ApiKey::Variable(name) if !is_usual(name, chosen) => {
-            set("api_key", json!(format!("${{{name}}}")))?;
-        }
+        ApiKey::Text(key) => config["api_key"] = json!(key.expose()),
         // One that is there belongs to the other provider, and the server reads the
         // usual variable anyway.
-        ApiKey::None | ApiKey::Variable(_) => set("api_key", Value::Null)?,
+        ApiKey::None | ApiKey::Variable(_) => config["api_key"] = Value::Null,
     }
-    Ok(changes)
+    door.ask(&json!({ "type": "update_config", "config": config }))?;
+    match &chosen.key {
+        ApiKey::Variable(name) if !is_usual(name, chosen) => {
+            set_value(door, "api_key", json!(format!("${{{name}}}"))).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_usual(name: &str, chosen: &ModelSetup) -> bool {

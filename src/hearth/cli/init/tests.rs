@@ -127,7 +127,7 @@ fn every_answer_is_an_option() {
 #[test]
 fn a_missing_answer_is_named_and_nothing_written() {
     let table = "
-        2 | init --provider opnai                        | --provider must be one of
+        2 | init --provider opnai                        | --provider must be offline
         2 | init --provider openai --model gpt           | --api-key-env NAME
         2 | init --provider openai-compatible --model m  | --base-url
         2 | init --provider ollama --base-url http://127.0.0.1:1 --no-test | --model

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::config::{applies, channel_path, consequences, set_value};
+use crate::cli::config::{channel_path, report, set_value};
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::{Configuration, Door, settings};
 use crate::cli::tls::names::host;
@@ -63,7 +63,6 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         channel["encryption"] = json!(word);
     }
     let changed = set_value(door, &channel_path(name), channel)?;
-    let applies = applies(door, &changed)?;
 
     let clients = client_address(&relay, &identity.machine_id).text();
     if arguments.has("json") {
@@ -74,12 +73,11 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         });
         return table::print_json(context, &joined);
     }
-    writeln!(
-        context.errors,
-        "Saved as the channel {name}; {applies}.{}",
-        came_of_it(door, name)
-    )?;
-    consequences(door, &changed, arguments, context)?;
+    let done = format!("Saved as the channel {name}");
+    report(door, &done, &changed, arguments, context)?;
+    if let Ok(Some(_)) = door.server() {
+        context.note(came_of_it(door, name))?;
+    }
     writeln!(context.output, "machine id  {}", identity.machine_id)?;
     writeln!(context.output, "address     {clients}")?;
     if arguments.has("qr") || context.output_is_terminal {
@@ -92,10 +90,6 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
 }
 
 /// The names of the channels of a type.
-///
-/// # Errors
-///
-/// The service cannot be asked.
 pub fn named(door: &mut Door, kind: &str) -> Result<Vec<String>, CliError> {
     let config = door.ask(&json!({ "type": "get_config" }))?;
     let channels = config["channels"].as_array().into_iter().flatten();
@@ -104,18 +98,15 @@ pub fn named(door: &mut Door, kind: &str) -> Result<Vec<String>, CliError> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// What came of the link, once it is up or has failed; nothing without a running server.
+/// What came of the link to the running server, once it is up or has failed.
 fn came_of_it(door: &mut Door, name: &str) -> String {
-    if !matches!(door.server(), Ok(Some(_))) {
-        return String::new();
-    }
     let deadline = Instant::now() + LINK;
     loop {
         let info = match door.ask(&json!({"type": "server_info"})) {
             Ok(info) => info,
             Err(error) => {
                 let why = error.message();
-                return format!("\nWhether the link is up is not known: {why}.");
+                return format!("Whether the link is up is not known: {why}.");
             }
         };
         let relays = info["relays"].as_array().map_or(&[][..], Vec::as_slice);
@@ -123,15 +114,15 @@ fn came_of_it(door: &mut Door, name: &str) -> String {
         let link = link.unwrap_or(&Value::Null);
         let error = link["last_error"].as_str();
         match (link["state"].as_str(), error) {
-            (Some("linked"), _) => return "\nThe link is up.".to_owned(),
+            (Some("linked"), _) => return "The link is up.".to_owned(),
             (_, Some(error)) => {
                 return format!(
-                    "\nThe link is not up: {error}. The server tries again; see `hearth relay \
+                    "The link is not up: {error}. The server tries again; see `hearth relay \
                      status`."
                 );
             }
             _ if Instant::now() >= deadline => {
-                return "\nThe link is not up yet; see `hearth relay status`.".to_owned();
+                return "The link is not up yet; see `hearth relay status`.".to_owned();
             }
             _ => thread::sleep(PAUSE),
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::join::named;
 use crate::cli::arguments::Arguments;
-use crate::cli::config::{applies, channel_path, consequences, set_value};
+use crate::cli::config::{channel_path, report, set_value};
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
 
@@ -22,7 +22,6 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         }));
     }
     let changed = set_value(door, &channel_path(name), Value::Null)?;
-    let applies = applies(door, &changed)?;
-    context.note(format_args!("Removed the relay channel {name}; {applies}."))?;
-    consequences(door, &changed, arguments, context)
+    let done = format!("Removed the relay channel {name}");
+    report(door, &done, &changed, arguments, context)
 }

@@ -35,11 +35,7 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         arguments
             .value::<IpAddr>("bind", "an IP address")?
             .unwrap_or(Ipv6Addr::UNSPECIFIED.into()),
-        arguments
-            .number("port", 0..=u64::from(u16::MAX))?
-            .map_or(PORT, |port| {
-                u16::try_from(port).expect("the range of --port is that of u16")
-            }),
+        arguments.port()?.unwrap_or(PORT),
     );
     let token = context
         .variable("AUTH_TOKEN")

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::chat::connection::SignedIn;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
+use crate::cli::door::Door;
 use crate::cli::row::{Shown, text, time};
 use crate::cli::running_server::RunningServer;
 use serde_json::json;
@@ -27,7 +27,7 @@ const LINKS: Shown = Shown::Record {
 pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let links = match RunningServer::find(&directory) {
-        Some(_) => running(arguments, context)?,
+        Some(_) => running(&directory)?,
         None => stopped(&directory)?,
     };
     if let Some(machine) = links["machine_id"].as_str()
@@ -39,9 +39,8 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 }
 
 /// From the running server.
-fn running(arguments: &Arguments, context: &mut CliContext) -> Result<Value, CliError> {
-    let mut server = SignedIn::open(arguments, context)?;
-    let info = server.ask(&json!({"type": "server_info"}))?;
+fn running(directory: &DataDirectory) -> Result<Value, CliError> {
+    let info = Door::at(directory.clone()).ask(&json!({"type": "server_info"}))?;
     Ok(json!({ "machine_id": info["machine_id"], "relays": info["relays"] }))
 }
 

@@ -22,7 +22,7 @@ use config::{AUTHORITY, AUTHORITY_KEY, DEFAULT_PORT, HOUSEHOLD_CERTIFICATE};
 use net::tls::household::{self, CERTIFICATE_MODE, KEY_MODE, write};
 use net::tls::self_signed::{MOST_DAYS, make};
 use net::tls::{fingerprint, inspect, load_certificates};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub const COMMAND: Command = Command::new("tls: Create and show the server's TLS certificate")
     .members(&[
@@ -101,14 +101,8 @@ fn household(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -
     }
     household::renew(&folder, now).map_err(CliError::failed)?;
     if get_value(door, "tls.household")? != json!(true) {
-        let mut section = json!({"household": true});
-        for key in ["ca_file", "only"] {
-            let value = get_value(door, &format!("tls.{key}"))?;
-            if !value.is_null() && value != json!(false) {
-                section[key] = value;
-            }
-        }
-        set_value(door, "tls", section)?;
+        let section = json!({"household": true});
+        set_section(door, section, &["ca_file", "only"])?;
     }
     CertificateSummary::of(&authority)?.print(context)?;
     writeln!(context.output)?;
@@ -201,13 +195,21 @@ fn adopt(door: &mut Door) -> Result<bool, CliError> {
     if is_household || !get_value(door, "tls.cert")?.is_null() {
         return Ok(false);
     }
-    let mut section = json!({"cert": CERTIFICATE, "key": KEY});
-    let ca_file = get_value(door, "tls.ca_file")?;
-    if !ca_file.is_null() {
-        section["ca_file"] = ca_file;
-    }
-    set_value(door, "tls", section)?;
+    let section = json!({"cert": CERTIFICATE, "key": KEY});
+    set_section(door, section, &["ca_file"])?;
     Ok(true)
+}
+
+/// Sets `tls` at once, as a part of it alone may be wrong, and leaves these of its keys as they
+/// are.
+fn set_section(door: &mut Door, mut section: Value, kept: &[&str]) -> CliResult {
+    for key in kept {
+        let value = get_value(door, &format!("tls.{key}"))?;
+        if !value.is_null() && value != json!(false) {
+            section[*key] = value;
+        }
+    }
+    set_value(door, "tls", section).map(drop)
 }
 
 /// What to do next.
@@ -292,10 +294,6 @@ struct CertificateSummary {
 
 impl CertificateSummary {
     /// Reads the first certificate of a file.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
     fn of(path: &Path) -> Result<CertificateSummary, CliError> {
         let certificates = load_certificates(path).map_err(CliError::failed)?;
         let leaf = &certificates[0];

@@ -6,14 +6,14 @@ use super::sample::SampleRequest;
 use super::senders::Sender;
 use super::{base_url, test_of};
 use crate::cli::arguments::Arguments;
-use crate::cli::config::{applies, consequences};
+use crate::cli::config::report;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::door::Door;
 use crate::cli::password;
 use crate::cli::running_server::reachable_here;
 use crate::cli::serve::reachable;
 use crate::cli::token::names;
-use base::people::folded;
+use crate::cli::user::existing;
 use base::secret::Secret;
 use base::url::MASK;
 
@@ -77,9 +77,8 @@ pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
     account.extend(narrowing);
     let request = json!({ "type": "add_webhook_account", "name": name, "account": account });
     let added = door.ask(&request)?;
-    let applies = applies(door, &added)?;
-    context.note(format_args!("Added the webhook account {name}; {applies}."))?;
-    consequences(door, &added, arguments, context)?;
+    let done = format!("Added the webhook account {name}");
+    report(door, &done, &added, arguments, context)?;
     let is_given = arguments.has("secret-stdin");
     if secret.is_some() {
         let shown = if is_given {
@@ -163,17 +162,10 @@ fn narrowing(
                 return Err(arguments.usage("--audience names nobody: who sees its conversations?"));
             }
             let users = door.ask(&json!({ "type": "list_users" }))?;
-            let users = users["users"].as_array().map_or(&[][..], Vec::as_slice);
-            let is_user = |name: &str| {
-                let names = users.iter().filter_map(|user| user["name"].as_str());
-                names.map(folded).any(|user| user == folded(name))
-            };
-            for name in names(list) {
-                // Before the first start there are none.
-                if !users.is_empty() && !is_user(name) {
-                    return Err(CliError::failed(format!(
-                        "there is no user {name:?}; `hearth user list` shows all users"
-                    )));
+            // Before the first start there are none.
+            if users["users"].as_array().is_some_and(|all| !all.is_empty()) {
+                for name in names(list) {
+                    existing(door, name)?;
                 }
             }
             json!(names(list))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::command::Command;
-use super::config::{applies, consequences, get_value};
+use super::config::{get_value, report};
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
 use super::row::{Shown, name_people, text};
@@ -128,17 +128,15 @@ fn words(value: &Value) -> Option<String> {
 fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let removed = door.ask(&json!({ "type": "remove_webhook_account", "name": name }))?;
-    let applies = applies(door, &removed)?;
-    context.note(format_args!(
-        "Removed the webhook account {name}; {applies}."
-    ))?;
+    let done = format!("Removed the webhook account {name}");
+    report(door, &done, &removed, arguments, context)?;
     if removed["undelivered"] != 0 {
         context.note(format_args!(
             "Its undelivered callbacks are dropped: {}.",
             removed["undelivered"]
         ))?;
     }
-    consequences(door, &removed, arguments, context)
+    Ok(())
 }
 
 /// What a test of an account posts, and where.

@@ -5,8 +5,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::rounds::Rounds;
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, TurnId, UserId};
+use base::language::Said;
 use config::Limits;
 use store::{Message, Turn};
 
@@ -127,9 +128,8 @@ impl Lanes {
         // Of the places kept for people, everybody leaves others as many as they have.
         let is_person = matches!(requester.party, Party::Person(_));
         if left <= kept && !(is_person && own < left) {
-            let fields = [("all", &*all.to_string())];
-            let error = Error::worded(Code::ServerError, "error.queue_full", &fields);
-            return Err(error.with_status(503).with_retry_after(10));
+            let full = Said::of("error.queue_full", &[("all", &all.to_string())]);
+            return Err(Error::overloaded(full, 10));
         }
         if let Some(conversation) = conversation {
             let lane = self.lanes.get(&conversation);
@@ -423,7 +423,7 @@ fn too_many(queued: usize, suspended: usize) -> Error {
     };
     let (all, suspended) = ((queued + suspended).to_string(), suspended.to_string());
     let fields = [("all", &*all), ("suspended", &*suspended)];
-    Error::worded(Code::RateLimited, key, &fields).with_retry_after(wait)
+    Error::rate_limited(Said::of(key, &fields), wait)
 }
 
 /// A turn to be read from the database.

@@ -9,18 +9,13 @@ use super::super::approvals::unanswered;
 use super::super::listing::short;
 use super::{ChatClient, ClientState, SentMessage};
 
-/// Why the waiting approvals were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listing {
-    /// To say how many there are.
-    Count,
-    /// To learn which of the new ones this person may answer.
-    Check,
-    /// To ask about those of the open conversation.
-    Opened,
-    /// To ask about all.
-    All,
-}
+/// The ids of the requests for what waits for approval: to say how much it is, to ask about what
+/// is of the open conversation, to ask about all, and to learn which of the new ones this person
+/// may answer.
+pub(super) const COUNT: &str = "waiting";
+pub(super) const OPENED: &str = "opened";
+pub(super) const ALL: &str = "approvals";
+pub(super) const CHECK: &str = "check";
 
 impl ChatClient {
     /// Takes a message out of those whose replies come late.
@@ -49,13 +44,12 @@ impl ChatClient {
         }
     }
 
-    /// Handles a list of what waits for approval.
-    pub(super) fn listed(&mut self, purpose: Listing, waiting: Vec<Approval>) -> Vec<Action> {
+    /// Handles a list of what waits for approval, which was asked for with this id.
+    pub(super) fn listed(&mut self, id: &str, mut waiting: Vec<Approval>) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut waiting = waiting;
         waiting.retain(|approval| approval.may_answer);
-        match purpose {
-            Listing::Count => match waiting.len() {
+        match id {
+            COUNT => match waiting.len() {
                 0 => return actions,
                 1 => actions.push(Action::Note(
                     "1 request waits for approval; /approvals shows it".to_owned(),
@@ -64,7 +58,7 @@ impl ChatClient {
                     "{count} requests wait for approval; /approvals shows them"
                 ))),
             },
-            Listing::Check => {
+            CHECK => {
                 for approval in std::mem::take(&mut self.unchecked) {
                     if waiting.iter().any(|other| other.id == approval.id) {
                         actions.extend(self.offer(approval))
@@ -77,17 +71,17 @@ impl ChatClient {
                 }
                 return actions;
             }
-            Listing::Opened => {
+            OPENED => {
                 let open = self.conversation.clone().unwrap_or_default();
                 let here = waiting.into_iter();
                 for approval in here.filter(|approval| approval.conversation_id == open) {
                     actions.extend(self.approvals.ask(approval));
                 }
             }
-            Listing::All if waiting.is_empty() => {
+            _ if waiting.is_empty() => {
                 actions.push(Action::Note("nothing waits for approval".to_owned()));
             }
-            Listing::All => {
+            _ => {
                 for approval in waiting {
                     actions.extend(self.approvals.ask(approval));
                 }
@@ -136,7 +130,7 @@ impl ChatClient {
             return self.offer(approval);
         }
         self.unchecked.push(approval);
-        vec![list_approvals(Listing::Check)]
+        vec![list_approvals(CHECK)]
     }
 
     /// Handles an answer to an approval request. A turn whose request is left for later
@@ -152,41 +146,13 @@ impl ChatClient {
                 actions.push(self.exit());
                 return actions;
             }
-            let request = std::mem::take(&mut sent.request);
-            let (turn, message) = (sent.turn.take(), std::mem::take(&mut sent.message));
-            self.left.push(SentMessage {
-                request,
-                turn,
-                message,
-            });
+            self.left.push(std::mem::take(sent));
         }
         actions.push(self.idle());
         actions
     }
 }
 
-pub(super) fn list_approvals(purpose: Listing) -> Action {
-    Action::Send(json!({"type": "list_approvals", "id": purpose.id()}))
-}
-
-impl Listing {
-    /// The id of the request.
-    fn id(self) -> &'static str {
-        match self {
-            Listing::Count => "waiting",
-            Listing::Check => "check",
-            Listing::Opened => "opened",
-            Listing::All => "approvals",
-        }
-    }
-
-    pub(super) fn of(id: &str) -> Option<Listing> {
-        let all = [
-            Listing::Count,
-            Listing::Check,
-            Listing::Opened,
-            Listing::All,
-        ];
-        all.into_iter().find(|purpose| purpose.id() == id)
-    }
+pub(super) fn list_approvals(id: &str) -> Action {
+    Action::Send(json!({"type": "list_approvals", "id": id}))
 }
