@@ -40,7 +40,7 @@ impl Store {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
-            let thing = conversations::check_seen(write.connection, &sight, id)?;
+            let thing = conversations::check_seen(&sight, id)?;
             if let Some(user) = viewer.user_id() {
                 for (column, value) in [
                     ("is_pinned", change.pinned),
@@ -71,7 +71,7 @@ impl Store {
                     )?;
                 }
             }
-            let mut changed = conversations::find(write.connection, &sight, id)?;
+            let mut changed = conversations::find(&sight, id)?;
             add(write.connection, &viewer, [&mut changed])?;
             Ok((
                 changed,
@@ -89,7 +89,7 @@ impl Store {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
-            let thing = conversations::check_seen(write.connection, &sight, id)?;
+            let thing = conversations::check_seen(&sight, id)?;
             let changed = write.execute(
                 "INSERT INTO conversation_marks (user_id, conversation_id, read_until)
                  SELECT ?1, id, latest FROM conversations WHERE id = ?2 AND ?1 IS NOT NULL

@@ -1,6 +1,6 @@
 //! Conversations: finding, creating, renaming and deleting one.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use crate::chat::search::index;
 use crate::engine::database::Store;
@@ -74,8 +74,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn conversation(&self, id: ConversationId) -> Result<Conversation> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, id)?)
+        Ok(find(&self.sight, id)?)
     }
 }
 
@@ -147,7 +146,7 @@ impl Store {
                 0 => None,
                 _ => {
                     index::add_title(write, id)?;
-                    let thing = check_seen(write.connection, &sight, id)?;
+                    let thing = check_seen(&sight, id)?;
                     Some(audience::readers(write.connection, thing.audience_id)?)
                 }
             })
@@ -174,8 +173,8 @@ impl Store {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
-            let thing = check_seen(write.connection, &sight, id)?;
-            sight.check_delete(write.connection, "conversation", &thing)?;
+            let thing = check_seen(&sight, id)?;
+            sight.check_delete("conversation", &thing)?;
             check_no_turn(write, id, MessageId::from(0))?;
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
@@ -213,13 +212,9 @@ const CONVERSATION: &str = concat!(
     "FROM conversations c WHERE c.id = ?"
 );
 
-pub(crate) fn find(
-    connection: &Connection,
-    sight: &Sight,
-    id: ConversationId,
-) -> Outcome<Conversation> {
-    let from_row = |row: &Row<'_>| conversation_from_row(connection, &mut sight.directory(), row);
-    let (found, _) = sight.find(connection, "conversation", CONVERSATION, id, from_row)?;
+pub(crate) fn find(sight: &Sight<'_>, id: ConversationId) -> Outcome<Conversation> {
+    let from_row = |row: &Row<'_>| conversation_from_row(&sight.directory, row);
+    let (found, _) = sight.find_seen("conversation", CONVERSATION, id, from_row)?;
     Ok(found)
 }
 
@@ -227,12 +222,8 @@ pub(crate) fn find(
 ///
 /// # Errors
 /// `not_found`, also for one that is not seen.
-pub(crate) fn check_seen(
-    connection: &Connection,
-    sight: &Sight,
-    id: ConversationId,
-) -> Outcome<Belongs> {
-    let (_, thing) = sight.find(connection, "conversation", BELONGS, id, |_| Ok(()))?;
+pub(crate) fn check_seen(sight: &Sight<'_>, id: ConversationId) -> Outcome<Belongs> {
+    let (_, thing) = sight.find_seen("conversation", BELONGS, id, |_| Ok(()))?;
     Ok(thing)
 }
 
@@ -246,8 +237,8 @@ pub(crate) fn check_change(
     id: ConversationId,
 ) -> Outcome<Belongs> {
     let sight = viewer.sight(write.connection)?;
-    let thing = check_seen(write.connection, &sight, id)?;
-    sight.check_change(write.connection, "conversation", &thing)?;
+    let thing = check_seen(&sight, id)?;
+    sight.check_change("conversation", &thing)?;
     Ok(thing)
 }
 
@@ -350,8 +341,7 @@ pub(crate) fn title(message: &str) -> String {
 }
 
 pub(crate) fn conversation_from_row(
-    connection: &Connection,
-    directory: &mut Directory,
+    directory: &Directory<'_>,
     row: &Row<'_>,
 ) -> Outcome<Conversation> {
     let thing = Belongs::from_row(row)?;
@@ -360,11 +350,11 @@ pub(crate) fn conversation_from_row(
         id: row.get(3)?,
         title: row.get(4)?,
         channel: row.get(5)?,
-        owner: directory.name(connection, thing.owner_id)?,
+        owner: directory.name(thing.owner_id)?,
         owner_id: thing.owner_id,
         account: thing.account,
-        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
-        readers: directory.readers(connection, thing.audience_id)?,
+        audience: directory.audience(thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(thing.audience_id)?,
         external_name: row.get(6)?,
         created_at,
         // Earlier in the row of one that was created while the clock was ahead.

@@ -147,12 +147,11 @@ impl Snapshot<'_> {
     ) -> Result<MessagePage> {
         let limit = limit.min(PAGE);
         let until = before.map_or(i64::MAX, MessageId::as_i64);
-        let (connection, sight) = self.parts();
-        conversations::check_seen(connection, sight, id)?;
+        conversations::check_seen(&self.sight, id)?;
         let parameters = params![id, until, limit as i64 + 1];
-        let (mut messages, has_more) = page_of_messages(connection, sql, parameters, limit)?;
+        let (mut messages, has_more) = page_of_messages(self.connection(), sql, parameters, limit)?;
         if let Some(before) = before
-            && !connection.exists(IN_CONVERSATION, params![before, id])?
+            && !self.exists(IN_CONVERSATION, params![before, id])?
         {
             return Err(query::not_found("message", before).into());
         }
@@ -165,9 +164,9 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn message(&self, id: MessageId) -> Result<Durable<Message>> {
-        self.durable(|connection, sight| {
-            let from_row = |row: &Row<'_>| message_from_row(connection, row, SEEN_COLUMNS);
-            Ok(sight.find(connection, "message", MESSAGE, id, from_row)?.0)
+        self.durable(|sight| {
+            let from_row = |row: &Row<'_>| message_from_row(sight.connection(), row, SEEN_COLUMNS);
+            Ok(sight.find_seen("message", MESSAGE, id, from_row)?.0)
         })
     }
 }

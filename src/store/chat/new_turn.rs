@@ -202,11 +202,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     if let Some(key) = &new.idempotency
         && let Some(earlier) = idempotency::earlier_turn(write, key)?
     {
-        return Ok(Begun::Repeat(turns::find(
-            write.connection,
-            &sight,
-            earlier,
-        )?));
+        return Ok(Begun::Repeat(turns::find(&sight, earlier)?));
     }
     if let Target::ReplayedHistory(replayed) = &new.target
         && let Some(turn) = replayed_history::waiting(write, &sight, replayed, &new.message)?
@@ -310,7 +306,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
 
 /// The conversation of a new message, created if the target says so; and whether earlier
 /// messages were stored in it.
-fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement, bool)> {
+fn place(write: &Write<'_>, sight: &Sight<'_>, new: &NewTurn) -> Outcome<(Placement, bool)> {
     let created_for = |message: &str, account: Option<&str>, name: Option<&str>, sender| {
         conversations::create(
             write,
@@ -330,9 +326,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
     let placement = match &new.target {
         Target::Existing(id) => {
             let known = |row: &Row<'_>| known(row, &Belongs::from_row(row)?);
-            sight
-                .find(write.connection, "conversation", EXISTING, *id, known)?
-                .0
+            sight.find_seen("conversation", EXISTING, *id, known)?.0
         }
         Target::New => created(&new.message, new.account.as_deref(), None)?,
         Target::ReplayedHistory(replayed_history) => {

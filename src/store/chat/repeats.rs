@@ -77,7 +77,7 @@ impl Store {
                 return Ok(None);
             }
             let sight = viewer.sight(write.connection)?;
-            let mut turn = turns::find(write.connection, &sight, id)?;
+            let mut turn = turns::find(&sight, id)?;
             let finished_at = "SELECT finished_at FROM turns WHERE id = ?";
             let ended: Option<Option<Timestamp>> = write.value(finished_at, params![id])?;
             let is_within = |time| (ended.flatten()).is_none_or(|at| at > write.now.minus(time));

@@ -52,7 +52,7 @@ impl Store {
         let viewer = viewer.clone();
         let write = move |write: &Write<'_>| {
             let sight = viewer.sight(write.connection)?;
-            let place = find(write, &sight, id)?;
+            let place = find(&sight, id)?;
             let Some(root) = place.version_of else {
                 return Err(refused("error.no_versions", id));
             };
@@ -87,7 +87,7 @@ impl Store {
         let viewer = viewer.clone();
         let write = move |write: &Write<'_>| {
             let sight = viewer.sight(write.connection)?;
-            let place = find(write, &sight, id)?;
+            let place = find(&sight, id)?;
             let conversation = place.conversation_id;
             check_own(write, &viewer, &place)?;
             if let Some(with) = place.hidden_with
@@ -129,7 +129,7 @@ pub(crate) fn make_room(
     id: MessageId,
 ) -> Outcome<MessageId> {
     let sight = viewer.sight(write.connection)?;
-    let place = find(write, &sight, id)?;
+    let place = find(&sight, id)?;
     if place.conversation_id != conversation {
         return Err(not_found("message", id));
     }
@@ -176,8 +176,8 @@ pub(crate) fn note(
     versions_of(write.connection, root)
 }
 
-fn find(write: &Write<'_>, sight: &Sight, id: MessageId) -> Outcome<Place> {
-    let (place, _) = sight.find(write.connection, "message", PLACE, id, |row| {
+fn find(sight: &Sight<'_>, id: MessageId) -> Outcome<Place> {
+    let (place, _) = sight.find_seen("message", PLACE, id, |row| {
         Ok(from_row!(row => Place {
             conversation_id, turn_id, role, version_of, hidden_with, asker
         }))
@@ -386,11 +386,11 @@ fn delete_version(
 
 fn rearranged(
     write: &Write<'_>,
-    sight: &Sight,
+    sight: &Sight<'_>,
     conversation_id: ConversationId,
     deleted: Vec<TurnId>,
 ) -> Outcome<Rearranged> {
-    let thing = conversations::check_seen(write.connection, sight, conversation_id)?;
+    let thing = conversations::check_seen(sight, conversation_id)?;
     Ok(Rearranged {
         conversation_id,
         readers: audience::readers(write.connection, thing.audience_id)?,

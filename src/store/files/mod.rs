@@ -50,8 +50,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`, also while it has not arrived whole.
     pub fn attachment(&self, id: AttachmentId) -> Result<Attachment> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, &self.viewer, id)?)
+        Ok(find(&self.sight, &self.viewer, id)?)
     }
 
     /// The same, with at most `most` of its bytes from `start` on: fewer at its end,
@@ -65,9 +64,8 @@ impl Snapshot<'_> {
         start: u64,
         most: usize,
     ) -> Result<(Attachment, Vec<u8>)> {
-        let (connection, sight) = self.parts();
-        let attachment = find(connection, sight, &self.viewer, id)?;
-        Ok(with_part(connection, attachment, start, most)?)
+        let attachment = find(&self.sight, &self.viewer, id)?;
+        Ok(with_part(self.connection(), attachment, start, most)?)
     }
 
     /// A file of a message of this conversation, with at most `most` of its first bytes.
@@ -128,13 +126,8 @@ pub struct Replaced {
 }
 
 /// Finds one that has arrived whole.
-fn find(
-    connection: &Connection,
-    sight: &Sight,
-    viewer: &Viewer,
-    id: AttachmentId,
-) -> Outcome<Attachment> {
-    let (attachment, is_seen) = connection.find("attachment", FIND, id, |row| {
+fn find(sight: &Sight<'_>, viewer: &Viewer, id: AttachmentId) -> Outcome<Attachment> {
+    let (attachment, is_seen) = sight.find("attachment", FIND, id, |row| {
         let is_seen = is_seen(sight, viewer, row)?;
         Ok((attachment_from_row(row)?, is_seen))
     })?;
@@ -144,7 +137,7 @@ fn find(
     }
 }
 
-fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> Outcome<bool> {
+fn is_seen(sight: &Sight<'_>, viewer: &Viewer, row: &Row<'_>) -> Outcome<bool> {
     let Some(audience_id) = row.get::<_, Option<AudienceId>>("audience_id")? else {
         let uploader: Option<UserId> = row.get("user_id")?;
         let is_of_household: bool = row.get("household_only")?;

@@ -394,12 +394,7 @@ fn take(
         .into());
     }
     // Who does not see it learns nothing of it.
-    find(
-        write.connection,
-        &viewer.sight(write.connection)?,
-        viewer,
-        id,
-    )?;
+    find(&viewer.sight(write.connection)?, viewer, id)?;
     let sent = Said::of("error.file_sent", &[("id", &id.to_string())]);
     Err(Error::not_found(sent).into())
 }

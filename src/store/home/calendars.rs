@@ -8,6 +8,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, from_row};
 use crate::home::trigger::plan_events;
+use crate::sight::audience::Directory;
 use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
@@ -135,9 +136,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn calendars(&self) -> Result<Vec<Calendar>> {
-        let (connection, sight) = self.parts();
-        let most = usize::MAX;
-        Ok(sight.rows(connection, ALL, params![], most, |row| calendar(self, row))?)
+        let from_row = |row: &Row<'_>| calendar(&self.sight.directory, row);
+        Ok(self.sight.seen_rows(ALL, params![], usize::MAX, from_row)?)
     }
 
     /// A calendar.
@@ -145,10 +145,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn calendar(&self, id: CalendarId) -> Result<Calendar> {
-        let (connection, sight) = self.parts();
-        Ok(sight
-            .find(connection, "calendar", ONE, id, |row| calendar(self, row))?
-            .0)
+        let from_row = |row: &Row<'_>| calendar(&self.sight.directory, row);
+        Ok(self.sight.find_seen("calendar", ONE, id, from_row)?.0)
     }
 
     /// The same, with what is needed to change it where it is kept.
@@ -156,8 +154,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn calendar_source(&self, id: CalendarId) -> Result<CalendarSource> {
-        let (connection, sight) = self.parts();
-        Ok(sight.find(connection, "calendar", ONE, id, source)?.0)
+        Ok(self.sight.find_seen("calendar", ONE, id, source)?.0)
     }
 }
 
@@ -362,8 +359,8 @@ fn changeable(
     id: CalendarId,
 ) -> Outcome<(CalendarSource, Belongs)> {
     let sight: Sight = viewer.sight(write.connection)?;
-    let found = sight.find(write.connection, "calendar", ONE, id, source)?;
-    sight.check_change(write.connection, "calendar", &found.1)?;
+    let found = sight.find_seen("calendar", ONE, id, source)?;
+    sight.check_change("calendar", &found.1)?;
     Ok(found)
 }
 
@@ -389,15 +386,13 @@ fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) ->
     Ok(name)
 }
 
-fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> Outcome<Calendar> {
-    let (connection, sight) = seen.parts();
+fn calendar(directory: &Directory<'_>, row: &Row<'_>) -> Outcome<Calendar> {
     let belongs = Belongs::from_row(row)?;
-    let mut directory = sight.directory();
     Ok(from_row!(row => Calendar {
         id, name, url, username, owner_id, owner, is_read_only, can_write, refresh_minutes,
         read_at, problem, is_failing;
         has_password: row.get::<_, Option<Vec<u8>>>("password")?.is_some(),
-        audience: directory.audience(connection, belongs.owner_id, belongs.audience_id)?,
+        audience: directory.audience(belongs.owner_id, belongs.audience_id)?,
         events: row.get::<_, i64>("events")?.unsigned_abs(),
     }))
 }

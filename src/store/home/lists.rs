@@ -85,11 +85,10 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn lists(&self) -> Result<Vec<ListSummary>> {
-        let (connection, sight) = self.parts();
-        if !sight.sees(&HOUSEHOLD) {
+        if !self.sight.sees(&HOUSEHOLD) {
             return Ok(Vec::new());
         }
-        let summaries = connection.rows(SUMMARIES, params![], |row| {
+        let summaries = self.rows(SUMMARIES, params![], |row| {
             let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
             Ok(ListSummary {
                 name: row.get("name")?,
@@ -106,14 +105,13 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn list(&self, name: &str) -> Result<List> {
-        let (connection, sight) = self.parts();
-        let found = match sight.sees(&HOUSEHOLD) {
-            true => find(connection, name)?,
+        let found = match self.sight.sees(&HOUSEHOLD) {
+            true => find(self.connection(), name)?,
             false => None,
         };
         let (id, list) = found.ok_or_else(|| unknown(name))?;
         Ok(List {
-            items: connection.rows(ITEMS_OF, params![id], item)?,
+            items: self.rows(ITEMS_OF, params![id], item)?,
             ..list
         })
     }

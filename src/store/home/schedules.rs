@@ -152,8 +152,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn schedule(&self, id: ScheduleId) -> Result<Schedule> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, id)?.0)
+        Ok(find(&self.sight, id)?.0)
     }
 
     /// All schedules: what was told and not finished first, then the next one, and last the
@@ -162,9 +161,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn schedules(&self) -> Result<Vec<Schedule>> {
-        let (connection, sight) = self.parts();
-        let all = sight.rows(connection, SCHEDULES, params![], MOST, |row| {
-            from_row(connection, &mut sight.directory(), row)
+        let all = self.sight.seen_rows(SCHEDULES, params![], MOST, |row| {
+            from_row(&self.sight.directory, row)
         });
         Ok(all?)
     }
@@ -202,8 +200,8 @@ impl Store {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
-            let (_, thing) = find(write.connection, &sight, id)?;
-            sight.check_delete(write.connection, "schedule", &thing)?;
+            let (_, thing) = find(&sight, id)?;
+            sight.check_delete("schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
             audience::readers(write.connection, thing.audience_id)
         })
@@ -242,7 +240,7 @@ impl Store {
                 params![id, is_paused, next_at, write.now],
             )?;
             plan_events(write, Some(id))?;
-            Ok(find(write.connection, &viewer.sight(write.connection)?, id)?.0)
+            Ok(find(&viewer.sight(write.connection)?, id)?.0)
         })
     }
 }
@@ -299,7 +297,7 @@ impl Store {
     pub fn see_reminders(&self, person: UserId) -> Result<Vec<Schedule>> {
         let unseen = self.look(move |connection| {
             connection.rows(UNSEEN, params![person], |row| {
-                from_row(connection, &mut Directory::default(), row)
+                from_row(&Directory::new(connection), row)
             })
         })?;
         let unseen = unseen.uncommitted();
@@ -335,7 +333,7 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
     let audience_id = match new.conversation_id {
         Some(conversation) => {
             let sight = viewer.sight(write.connection)?;
-            conversations::check_seen(write.connection, &sight, conversation)?.audience_id
+            conversations::check_seen(&sight, conversation)?.audience_id
         }
         None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
         None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
@@ -376,7 +374,7 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
     )?;
     plan_events(write, Some(id))?;
     let sight = Viewer::server().sight(write.connection)?;
-    let (mut made, _) = find(write.connection, &sight, id)?;
+    let (mut made, _) = find(&sight, id)?;
     if made.trigger.is_some() && made.owner_id != viewer.asker() {
         // When somebody else has an event is not for the maker to know.
         (made.timing, made.trigger_text) = (None, None);
@@ -467,13 +465,9 @@ fn count(
     Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
-pub(crate) fn find(
-    connection: &Connection,
-    sight: &Sight,
-    id: ScheduleId,
-) -> Outcome<(Schedule, Belongs)> {
-    sight.find(connection, "schedule", SCHEDULE, id, |row| {
-        from_row(connection, &mut sight.directory(), row)
+pub(crate) fn find(sight: &Sight<'_>, id: ScheduleId) -> Outcome<(Schedule, Belongs)> {
+    sight.find_seen("schedule", SCHEDULE, id, |row| {
+        from_row(&sight.directory, row)
     })
 }
 
@@ -487,17 +481,13 @@ pub(crate) fn check_change(
     id: ScheduleId,
 ) -> Outcome<Schedule> {
     let sight = viewer.sight(write.connection)?;
-    let (schedule, thing) = find(write.connection, &sight, id)?;
-    sight.check_change(write.connection, "schedule", &thing)?;
+    let (schedule, thing) = find(&sight, id)?;
+    sight.check_change("schedule", &thing)?;
     Ok(schedule)
 }
 
 /// Of a row that begins with the [`seen_columns`].
-pub(crate) fn from_row(
-    connection: &Connection,
-    directory: &mut Directory,
-    row: &Row<'_>,
-) -> Outcome<Schedule> {
+pub(crate) fn from_row(directory: &Directory<'_>, row: &Row<'_>) -> Outcome<Schedule> {
     let thing = Belongs::from_row(row)?;
     let next_at: Option<Timestamp> = row.get("next_at")?;
     let timing = match next_at {
@@ -520,13 +510,13 @@ pub(crate) fn from_row(
         id: id,
         text: row.get("prompt")?,
         owner_id: thing.owner_id,
-        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
-        readers: directory.readers(connection, thing.audience_id)?,
+        audience: directory.audience(thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(thing.audience_id)?,
         timing: timing,
         trigger: trigger.and_then(|trigger| trigger.parse().ok()),
         only_if_changed: watched.map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
         })?,
-        last_run: run_history::last(connection, id)?
+        last_run: run_history::last(directory.connection(), id)?
     }))
 }

@@ -126,8 +126,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn delivery(&self, id: DeliveryId) -> Result<Delivery> {
-        let (connection, sight) = self.parts();
-        Ok(find_seen(connection, sight, id)?)
+        Ok(find_seen(&self.sight, id)?)
     }
 
     /// The newest deliveries, of one state or of all, at most 1,000.
@@ -136,10 +135,9 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn deliveries(&self, state: Option<DeliveryState>, limit: usize) -> Result<Vec<Delivery>> {
         let limit = limit.min(MOST);
-        let (connection, sight) = self.parts();
         let list = |sql, parameters| {
-            sight.rows(connection, sql, parameters, limit, |row| {
-                from_row(connection, row)
+            self.sight.seen_rows(sql, parameters, limit, |row| {
+                from_row(self.connection(), row)
             })
         };
         Ok(match state {
@@ -208,7 +206,7 @@ impl Store {
     pub fn retry_delivery(&self, viewer: &Viewer, id: DeliveryId) -> Result<Delivery> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            let delivery = find_seen(write.connection, &viewer.sight(write.connection)?, id)?;
+            let delivery = find_seen(&viewer.sight(write.connection)?, id)?;
             if delivery.state == DeliveryState::Delivered {
                 return Err(Error::invalid_request(format!(
                     "the delivery {id} has already been delivered"
@@ -398,10 +396,10 @@ fn oldest_undelivered(
     write.value(OLDEST_UNDELIVERED, params![conversation])
 }
 
-fn find_seen(connection: &Connection, sight: &Sight, id: DeliveryId) -> Outcome<Delivery> {
+fn find_seen(sight: &Sight<'_>, id: DeliveryId) -> Outcome<Delivery> {
     Ok(sight
-        .find(connection, "delivery", SEEN_DELIVERY, id, |row| {
-            from_row(connection, row)
+        .find_seen("delivery", SEEN_DELIVERY, id, |row| {
+            from_row(sight.connection(), row)
         })?
         .0)
 }

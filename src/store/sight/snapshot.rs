@@ -6,7 +6,7 @@ use crate::engine::database::{Inner, Store};
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::query::Statements;
-use crate::engine::readers::{Lent, OpenSnapshot, Readers};
+use crate::engine::readers::{Lent, OpenSnapshot, Readers, Source};
 use crate::sight::viewer::{Sight, Viewer};
 use base::error::Result;
 
@@ -35,10 +35,10 @@ use base::error::Result;
 /// ```
 pub struct Snapshot<'a> {
     pub(crate) store: &'a Inner,
-    lent: Lent<'a>,
     pub(crate) viewer: Viewer,
-    sight: Sight,
-    _open: OpenSnapshot,
+    /// What is seen, and where it is read.
+    pub(crate) sight: Sight<'a>,
+    open: OpenSnapshot,
 }
 
 impl Store {
@@ -67,13 +67,12 @@ impl Store {
     ) -> Result<Snapshot<'a>> {
         let open = OpenSnapshot::here();
         let lent = begin(&self.inner.readers)?;
-        let sight = viewer.sight(lent.connection())?;
+        let sight = viewer.sight(Source::Reader(lent))?;
         Ok(Snapshot {
             store: &self.inner,
-            lent,
             viewer: viewer.clone(),
             sight,
-            _open: open,
+            open,
         })
     }
 
@@ -94,22 +93,17 @@ impl Snapshot<'_> {
         OpenSnapshot::none_here();
     }
 
-    /// Where its statements run, and what is seen.
-    pub(crate) fn parts(&self) -> (&Connection, &Sight) {
-        (self.lent.connection(), &self.sight)
-    }
-
     /// Reads what has an effect outside.
     pub(crate) fn durable<T>(
         &self,
-        work: impl FnOnce(&Connection, &Sight) -> Outcome<T>,
+        work: impl FnOnce(&Sight<'_>) -> Outcome<T>,
     ) -> Result<Durable<T>> {
-        Durable::seen(&self.lent, |connection| work(connection, &self.sight))
+        Durable::seen(&self.open, || work(&self.sight))
     }
 }
 
 impl Statements for Snapshot<'_> {
     fn connection(&self) -> &Connection {
-        self.lent.connection()
+        self.sight.connection()
     }
 }

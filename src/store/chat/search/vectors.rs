@@ -37,7 +37,7 @@ impl Search<'_> {
     /// The messages that are near to a vector and seen, the nearest first.
     pub(super) fn near(&mut self, vector: &Vector) -> Outcome<Vec<(i64, ConversationId)>> {
         let mut found = Vec::new();
-        let mut statement = self.connection.prepare_cached(NEWEST)?;
+        let mut statement = self.sight.connection().prepare_cached(NEWEST)?;
         let mut rows = statement.query(params![MOST_COMPARED as i64])?;
         while let Some(row) = rows.next()? {
             let (id, conversation) = (row.get(0)?, row.get(1)?);
