@@ -167,7 +167,7 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
         let mut found = self.rows(WAITING_APPROVALS, params![], from_row)?;
-        found.retain(|approval| self.viewer.sees_approval_of(approval.user_id));
+        found.retain(|approval| self.sight.viewer.sees_approval_of(approval.user_id));
         found.truncate(MOST as usize);
         let mut waiting = Vec::with_capacity(found.len());
         for approval in found {
@@ -192,7 +192,7 @@ impl Snapshot<'_> {
     /// `not_found`.
     pub fn approval(&self, id: ApprovalId) -> Result<Approval> {
         let approval = find(self.connection(), id)?;
-        let is_seen = self.viewer.sees_approval_of(approval.user_id)
+        let is_seen = self.sight.viewer.sees_approval_of(approval.user_id)
             && askers::still_sees(self.connection(), approval.turn_id)?;
         match is_seen {
             true => Ok(approval),

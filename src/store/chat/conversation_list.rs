@@ -42,11 +42,11 @@ impl Snapshot<'_> {
         let limit = limit.min(PAGE);
         let before = after.map_or(i64::MAX, |cursor| cursor.0.as_i64());
         // One more than the page: then there is a next page.
-        let archivist = self.viewer.user_id().filter(|_| !with_archived);
+        let archivist = self.sight.viewer.user_id().filter(|_| !with_archived);
         let mut conversations = newest(&self.sight, before, limit + 1, archivist)?;
         let has_more = conversations.len() > limit;
         conversations.truncate(limit);
-        conversation_marks::add(self.connection(), &self.viewer, &mut conversations)?;
+        conversation_marks::add(&self.sight, &mut conversations)?;
         let next = conversations.last().filter(|_| has_more);
         let next = next.map(|last| ConversationCursor(last.latest));
         Ok(ConversationPage {
@@ -61,7 +61,7 @@ impl Snapshot<'_> {
     /// `not_found`.
     pub fn conversation_alone(&self, id: ConversationId) -> Result<ConversationPage> {
         let mut conversations = vec![conversations::find(&self.sight, id)?];
-        conversation_marks::add(self.connection(), &self.viewer, &mut conversations)?;
+        conversation_marks::add(&self.sight, &mut conversations)?;
         Ok(ConversationPage {
             conversations,
             next: None,

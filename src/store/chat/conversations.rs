@@ -111,9 +111,9 @@ impl Store {
         id: ConversationId,
         title: &str,
     ) -> Result<Readers> {
-        let (viewer, title) = (viewer.clone(), label(title));
-        self.write(move |write| {
-            let thing = check_change(write, &viewer, id)?;
+        let title = label(title);
+        self.write_for(viewer, move |write, sight| {
+            let thing = check_change(sight, id)?;
             write.execute(
                 "UPDATE conversations SET title = ?2 WHERE id = ?1",
                 params![id, title],
@@ -170,10 +170,8 @@ impl Store {
     /// `not_found`; `unauthorized` for who may see and not change it;
     /// `invalid_request` while it has an unfinished turn.
     pub fn delete_conversation(&self, viewer: &Viewer, id: ConversationId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let thing = check_seen(&sight, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let thing = check_seen(sight, id)?;
             sight.check_delete("conversation", &thing)?;
             check_no_turn(write, id, MessageId::from(0))?;
             // Foreign keys delete the rest, and triggers update the full-text
@@ -231,13 +229,8 @@ pub(crate) fn check_seen(sight: &Sight<'_>, id: ConversationId) -> Outcome<Belon
 ///
 /// # Errors
 /// `unauthorized` for who may see and not change it.
-pub(crate) fn check_change(
-    write: &Write<'_>,
-    viewer: &Viewer,
-    id: ConversationId,
-) -> Outcome<Belongs> {
-    let sight = viewer.sight(write.connection)?;
-    let thing = check_seen(&sight, id)?;
+pub(crate) fn check_change(sight: &Sight<'_>, id: ConversationId) -> Outcome<Belongs> {
+    let thing = check_seen(sight, id)?;
     sight.check_change("conversation", &thing)?;
     Ok(thing)
 }

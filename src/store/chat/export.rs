@@ -225,7 +225,7 @@ impl Snapshot<'_> {
     pub fn exported_conversation(&self, one: Conversation) -> Result<ExportedConversation> {
         let id = one.id;
         conversations::check_seen(&self.sight, id)?;
-        let user = self.viewer.user_id();
+        let user = self.sight.viewer.user_id();
         let marks = self.rows(MARKS_OF, params![id, user], |row| {
             Ok(ExportedMarks {
                 user: row.get(0)?,

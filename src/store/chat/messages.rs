@@ -132,7 +132,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn repeated_openings(&self) -> Result<Vec<String>> {
-        match self.viewer.user_id() {
+        match self.sight.viewer.user_id() {
             Some(user) => Ok(self.values(REPEATED_OPENINGS, params![user])?),
             None => Ok(Vec::new()),
         }

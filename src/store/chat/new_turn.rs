@@ -221,7 +221,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         .as_ref()
         .map(|earlier| {
             let conversation = placement.conversation_id;
-            versions::make_room(write, &new.viewer, conversation, earlier.message)
+            versions::make_room(write, &sight, conversation, earlier.message)
         })
         .transpose()?;
     let turn_id: TurnId = write.id();
@@ -239,7 +239,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         NewMessage::plain(Role::User, new.message, new.speaker),
     )?;
     let replaces = new.replaces.as_ref();
-    message.attachments = files::link(write, &new.viewer, message.id, replaces, new.attachments)?;
+    message.attachments = files::link(write, &sight, message.id, replaces, new.attachments)?;
     if let Some(root) = root {
         message.versions = versions::note(write, placement.conversation_id, message.id, root)?;
     }

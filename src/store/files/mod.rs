@@ -25,7 +25,7 @@ use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::{Statements, not_found};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Belongs, Sight, Viewer};
+use crate::sight::viewer::{Belongs, Sight};
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, TurnId, UserId};
 use protocol::record::Attachment;
@@ -50,7 +50,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`, also while it has not arrived whole.
     pub fn attachment(&self, id: AttachmentId) -> Result<Attachment> {
-        Ok(find(&self.sight, &self.viewer, id)?)
+        Ok(find(&self.sight, id)?)
     }
 
     /// The same, with at most `most` of its bytes from `start` on: fewer at its end,
@@ -64,7 +64,7 @@ impl Snapshot<'_> {
         start: u64,
         most: usize,
     ) -> Result<(Attachment, Vec<u8>)> {
-        let attachment = find(&self.sight, &self.viewer, id)?;
+        let attachment = find(&self.sight, id)?;
         Ok(with_part(self.connection(), attachment, start, most)?)
     }
 
@@ -126,9 +126,9 @@ pub struct Replaced {
 }
 
 /// Finds one that has arrived whole.
-fn find(sight: &Sight<'_>, viewer: &Viewer, id: AttachmentId) -> Outcome<Attachment> {
+fn find(sight: &Sight<'_>, id: AttachmentId) -> Outcome<Attachment> {
     let (attachment, is_seen) = sight.find("attachment", FIND, id, |row| {
-        let is_seen = is_seen(sight, viewer, row)?;
+        let is_seen = is_seen(sight, row)?;
         Ok((attachment_from_row(row)?, is_seen))
     })?;
     match is_seen {
@@ -137,12 +137,12 @@ fn find(sight: &Sight<'_>, viewer: &Viewer, id: AttachmentId) -> Outcome<Attachm
     }
 }
 
-fn is_seen(sight: &Sight<'_>, viewer: &Viewer, row: &Row<'_>) -> Outcome<bool> {
+fn is_seen(sight: &Sight<'_>, row: &Row<'_>) -> Outcome<bool> {
     let Some(audience_id) = row.get::<_, Option<AudienceId>>("audience_id")? else {
         let uploader: Option<UserId> = row.get("user_id")?;
         let is_of_household: bool = row.get("household_only")?;
-        let is_narrowed_out = viewer.is_household_only() && !is_of_household;
-        return Ok(uploader.is_some() && uploader == viewer.user_id() && !is_narrowed_out);
+        let is_narrowed_out = sight.viewer.is_household_only() && !is_of_household;
+        return Ok(uploader.is_some() && uploader == sight.viewer.user_id() && !is_narrowed_out);
     };
     Ok(sight.sees(&Belongs {
         audience_id,

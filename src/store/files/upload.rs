@@ -13,7 +13,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, not_found};
-use crate::sight::viewer::Viewer;
+use crate::sight::viewer::{Sight, Viewer};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, MessageId, UserId};
@@ -330,7 +330,7 @@ fn add(
 /// `invalid_request` for one that has not arrived whole.
 pub(crate) fn link(
     write: &Write<'_>,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     message: MessageId,
     replaces: Option<&Replaced>,
     new: NewAttachments,
@@ -345,7 +345,7 @@ pub(crate) fn link(
                     |earlier: &Replaced| copy(write, message, earlier.message, id, &earlier.limits);
                 match replaces.map(copy).transpose()?.flatten() {
                     Some(copy) => Ok(copy),
-                    None => take(write, viewer, message, id),
+                    None => take(write, sight, message, id),
                 }
             })
             .collect::<Outcome<Vec<Attachment>>>()?,
@@ -364,11 +364,11 @@ pub(crate) fn link(
 
 fn take(
     write: &Write<'_>,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     message: MessageId,
     id: AttachmentId,
 ) -> Outcome<Attachment> {
-    let (user, is_narrow) = (viewer.user_id(), viewer.is_household_only());
+    let (user, is_narrow) = (sight.viewer.user_id(), sight.viewer.is_household_only());
     let taken = write.row(
         concat!(
             "UPDATE attachments SET message_id = ?4, user_id = NULL, expires_at = NULL \
@@ -394,7 +394,7 @@ fn take(
         .into());
     }
     // Who does not see it learns nothing of it.
-    find(&viewer.sight(write.connection)?, viewer, id)?;
+    find(sight, id)?;
     let sent = Said::of("error.file_sent", &[("id", &id.to_string())]);
     Err(Error::not_found(sent).into())
 }

@@ -222,14 +222,13 @@ impl Store {
         id: CalendarId,
         change: CalendarChange,
     ) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let (before, belongs) = changeable(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let (before, belongs) = changeable(sight, id)?;
             let readers = audience::readers(write.connection, belongs.audience_id)?;
             let owner = before.owner_id;
             let is_of_place =
                 change.url.is_some() || change.username.is_some() || change.password.is_some();
-            if is_of_place && viewer.user_id().is_some_and(|user| user != owner) {
+            if is_of_place && sight.viewer.user_id().is_some_and(|user| user != owner) {
                 let refused = Said::of("error.calendar_place", &[]);
                 return Err(Error::unauthorized(refused).into());
             }
@@ -283,9 +282,8 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not change it.
     pub fn remove_calendar(&self, viewer: &Viewer, id: CalendarId) -> Result<(String, Readers)> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let (calendar, belongs) = changeable(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let (calendar, belongs) = changeable(sight, id)?;
             write.execute("DELETE FROM calendars WHERE id = ?", params![id])?;
             plan_events(write, None)?;
             let readers = audience::readers(write.connection, belongs.audience_id)?;
@@ -353,12 +351,7 @@ const ONE: &str = select!("WHERE c.id = ?");
 pub(crate) const DUE: &str = "SELECT * FROM calendars INDEXED BY calendars_due WHERE next_at <= ? ORDER BY next_at LIMIT 100";
 
 /// The calendar of this id and whose it is, if the viewer may change it.
-fn changeable(
-    write: &Write<'_>,
-    viewer: &Viewer,
-    id: CalendarId,
-) -> Outcome<(CalendarSource, Belongs)> {
-    let sight: Sight = viewer.sight(write.connection)?;
+fn changeable(sight: &Sight<'_>, id: CalendarId) -> Outcome<(CalendarSource, Belongs)> {
     let found = sight.find_seen("calendar", ONE, id, source)?;
     sight.check_change("calendar", &found.1)?;
     Ok(found)

@@ -9,7 +9,7 @@ use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, from_row};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Belongs, Viewer};
+use crate::sight::viewer::{Belongs, Sight, Viewer};
 use base::composed::line;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ItemId, TurnId};
@@ -125,9 +125,9 @@ impl Store {
     /// `not_found` for the list or an item, `invalid_request` over a limit,
     /// `unauthorized` for who does not see the lists.
     pub fn update_list(&self, viewer: &Viewer, name: &str, change: ListChange) -> Result<List> {
-        let (viewer, name) = (viewer.clone(), name.to_owned());
-        self.write(move |write| {
-            check_sees(write.connection, &viewer)?;
+        let name = name.to_owned();
+        self.write_for(viewer, move |write, sight| {
+            check_sees(sight)?;
             let (id, mut list) = match find(write.connection, &name)? {
                 Some(found) => found,
                 None if change.add.is_empty() => return Err(unknown(&name)),
@@ -155,9 +155,8 @@ impl Store {
     /// # Errors
     /// As of [`Store::update_list`].
     pub fn import_list(&self, viewer: &Viewer, new: List) -> Result<(usize, bool)> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            check_sees(write.connection, &viewer)?;
+        self.write_for(viewer, move |write, sight| {
+            check_sees(sight)?;
             let found = find(write.connection, &new.name)?;
             let is_new = found.is_none();
             let (id, mut list) = match found {
@@ -187,9 +186,9 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who does not see the lists.
     pub fn delete_list(&self, viewer: &Viewer, name: &str) -> Result<String> {
-        let (viewer, name) = (viewer.clone(), name.to_owned());
-        self.write(move |write| {
-            check_sees(write.connection, &viewer)?;
+        let name = name.to_owned();
+        self.write_for(viewer, move |write, sight| {
+            check_sees(sight)?;
             let (id, list) = find(write.connection, &name)?.ok_or_else(|| unknown(&name))?;
             write.execute("DELETE FROM lists WHERE id = ?", params![id])?;
             Ok(list.name)
@@ -204,8 +203,8 @@ const HOUSEHOLD: Belongs = Belongs {
     account: None,
 };
 
-fn check_sees(connection: &Connection, viewer: &Viewer) -> Outcome<()> {
-    match viewer.sight(connection)?.sees(&HOUSEHOLD) {
+fn check_sees(sight: &Sight<'_>) -> Outcome<()> {
+    match sight.sees(&HOUSEHOLD) {
         true => Ok(()),
         false => Err(Error::unauthorized(Said::of("error.lists_of_household", &[])).into()),
     }

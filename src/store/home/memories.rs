@@ -318,14 +318,12 @@ impl Store {
         replaced: &str,
         new: NewMemory,
     ) -> Result<(Memory, Memory)> {
-        let (viewer, replaced) = (viewer.clone(), replaced.to_owned());
-        self.write(move |write| {
-            let connection = write.connection;
-            let sight = viewer.sight(connection)?;
-            let Some(id) = find_to_replace(&sight, &replaced)? else {
+        let replaced = replaced.to_owned();
+        self.write_for(viewer, move |write, sight| {
+            let Some(id) = find_to_replace(sight, &replaced)? else {
                 return Err(not_found("memory", replaced));
             };
-            let (old, thing) = find(&sight, id)?;
+            let (old, thing) = find(sight, id)?;
             sight.check_delete("memory", &thing)?;
             if let Some(turn) = new.told_in {
                 // Its call may have the text.
@@ -343,9 +341,7 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not delete it.
     pub fn forget(&self, viewer: &Viewer, id: MemoryId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
+        self.write_for(viewer, move |write, sight| {
             let (_, thing) = sight.find_seen("memory", MEMORY, id, |_| Ok(()))?;
             sight.check_delete("memory", &thing)?;
             forget(write, id)?;

@@ -184,11 +184,8 @@ impl Store {
     /// `invalid_request` for an empty or long text, or when there are too many;
     /// `not_found` for the conversation.
     pub fn add_schedules(&self, viewer: &Viewer, new: Vec<NewSchedule>) -> Result<Vec<Schedule>> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            new.into_iter()
-                .map(|new| add(write, &viewer, new))
-                .collect()
+        self.write_for(viewer, move |write, sight| {
+            new.into_iter().map(|new| add(write, sight, new)).collect()
         })
     }
 
@@ -197,10 +194,8 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not change it.
     pub fn delete_schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let (_, thing) = find(&sight, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let (_, thing) = find(sight, id)?;
             sight.check_delete("schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
             audience::readers(write.connection, thing.audience_id)
@@ -219,9 +214,8 @@ impl Store {
         is_paused: bool,
         next_at: Option<Timestamp>,
     ) -> Result<Schedule> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let schedule = check_change(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let schedule = check_change(sight, id)?;
             if !is_paused && is_guest(write.connection, schedule.owner_id)? {
                 return Err(Error::refused("error.schedule_of_guest", &[]).into());
             }
@@ -240,7 +234,7 @@ impl Store {
                 params![id, is_paused, next_at, write.now],
             )?;
             plan_events(write, Some(id))?;
-            Ok(find(&viewer.sight(write.connection)?, id)?.0)
+            Ok(find(sight, id)?.0)
         })
     }
 }
@@ -253,8 +247,9 @@ impl Store {
     /// `not_found`; `unauthorized` for who may see and not change it; `invalid_request` for
     /// what was not told.
     pub fn finish_reminder(&self, viewer: &Viewer, id: ScheduleId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| Ok(finish(write, &viewer, id)?.readers))
+        self.write_for(viewer, move |write, sight| {
+            Ok(finish(write, sight, id)?.readers)
+        })
     }
 
     /// Finishes a reminder that was told, and has it told again after a while.
@@ -267,9 +262,8 @@ impl Store {
         id: ScheduleId,
         wait: Duration,
     ) -> Result<Schedule> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let told = finish(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let told = finish(write, sight, id)?;
             let timing = Timing {
                 is_wait: true,
                 ..Timing::once(write.now.plus(wait))
@@ -286,7 +280,7 @@ impl Store {
                 is_composed: told.is_composed,
                 ..NewSchedule::new(&told.text, Some(timing))
             };
-            add(write, &Viewer::server(), again)
+            add(write, &Viewer::server().sight(write.connection)?, again)
         })
     }
 
@@ -312,8 +306,8 @@ impl Store {
 }
 
 /// Finishes what was told, and returns it.
-fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedule> {
-    let schedule = check_change(write, viewer, id)?;
+fn finish(write: &Write<'_>, sight: &Sight<'_>, id: ScheduleId) -> Outcome<Schedule> {
+    let schedule = check_change(sight, id)?;
     if schedule.told_at.is_none() {
         return Err(Error::refused("error.not_told", &[("id", &id.to_string())]).into());
     }
@@ -327,15 +321,12 @@ fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedul
     Ok(schedule)
 }
 
-fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule> {
+fn add(write: &Write<'_>, sight: &Sight<'_>, new: NewSchedule) -> Outcome<Schedule> {
     let text = new.text.trim().to_owned();
     check_new(write.connection, &text, new.owner_id, new.most)?;
     let audience_id = match new.conversation_id {
-        Some(conversation) => {
-            let sight = viewer.sight(write.connection)?;
-            conversations::check_seen(&sight, conversation)?.audience_id
-        }
-        None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
+        Some(conversation) => conversations::check_seen(sight, conversation)?.audience_id,
+        None if sight.viewer.is_household_only() => AudienceId::HOUSEHOLD,
         None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
     };
     let asked_by = match new.asked_by {
@@ -373,9 +364,9 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
         ],
     )?;
     plan_events(write, Some(id))?;
-    let sight = Viewer::server().sight(write.connection)?;
-    let (mut made, _) = find(&sight, id)?;
-    if made.trigger.is_some() && made.owner_id != viewer.asker() {
+    let all = Viewer::server().sight(write.connection)?;
+    let (mut made, _) = find(&all, id)?;
+    if made.trigger.is_some() && made.owner_id != sight.viewer.asker() {
         // When somebody else has an event is not for the maker to know.
         (made.timing, made.trigger_text) = (None, None);
     }
@@ -475,13 +466,8 @@ pub(crate) fn find(sight: &Sight<'_>, id: ScheduleId) -> Outcome<(Schedule, Belo
 ///
 /// # Errors
 /// `not_found`; `unauthorized` for who may see and not change it.
-pub(crate) fn check_change(
-    write: &Write<'_>,
-    viewer: &Viewer,
-    id: ScheduleId,
-) -> Outcome<Schedule> {
-    let sight = viewer.sight(write.connection)?;
-    let (schedule, thing) = find(&sight, id)?;
+pub(crate) fn check_change(sight: &Sight<'_>, id: ScheduleId) -> Outcome<Schedule> {
+    let (schedule, thing) = find(sight, id)?;
     sight.check_change("schedule", &thing)?;
     Ok(schedule)
 }

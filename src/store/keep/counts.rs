@@ -74,7 +74,7 @@ impl Snapshot<'_> {
             Seen::Of(_) | Seen::OfAccount(_) => (
                 tally(sight, UNFINISHED_STATES)?,
                 tally(sight, UNDELIVERED_STATES)?,
-                usage::by(connection, self.viewer.user_id())?,
+                usage::by(connection, self.sight.viewer.user_id())?,
             ),
         };
         Ok(Counts {

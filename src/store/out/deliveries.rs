@@ -204,9 +204,8 @@ impl Store {
     /// # Errors
     /// `not_found`; `invalid_request` when it is delivered.
     pub fn retry_delivery(&self, viewer: &Viewer, id: DeliveryId) -> Result<Delivery> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let delivery = find_seen(&viewer.sight(write.connection)?, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let delivery = find_seen(sight, id)?;
             if delivery.state == DeliveryState::Delivered {
                 return Err(Error::invalid_request(format!(
                     "the delivery {id} has already been delivered"

@@ -79,8 +79,10 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn people(&self) -> Result<Vec<User>> {
         let connection = self.connection();
-        let of = match self.viewer.user_id() {
-            Some(id) if is_guest(connection, Some(id))? || self.viewer.is_household_only() => {
+        let of = match self.sight.viewer.user_id() {
+            Some(id)
+                if is_guest(connection, Some(id))? || self.sight.viewer.is_household_only() =>
+            {
                 Some(id)
             }
             _ => None,

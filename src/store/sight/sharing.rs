@@ -66,10 +66,10 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn only_reader(&self) -> Result<Option<UserId>> {
-        if let Some(person) = self.viewer.user_id() {
-            return Ok((!self.viewer.is_household_only()).then_some(person));
+        if let Some(person) = self.sight.viewer.user_id() {
+            return Ok((!self.sight.viewer.is_household_only()).then_some(person));
         }
-        let Some((conversation, known)) = self.viewer.conversation() else {
+        let Some((conversation, known)) = self.sight.viewer.conversation() else {
             return Ok(None);
         };
         if self.caller_of(conversation)?.is_some() {
@@ -133,9 +133,9 @@ impl Store {
         id: ConversationId,
         audience: &Audience,
     ) -> Result<Conversation> {
-        let (viewer, audience) = (viewer.clone(), audience.clone());
-        self.write(move |write| {
-            let thing = conversations::check_change(write, &viewer, id)?;
+        let audience = audience.clone();
+        self.write_for(viewer, move |write, sight| {
+            let thing = conversations::check_change(sight, id)?;
             let audience_id = intern(write, thing.owner_id, &audience, UnknownName::Refuse)?;
             write.execute(
                 "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",

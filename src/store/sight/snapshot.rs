@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use crate::engine::database::{Inner, Store};
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
 use crate::engine::query::Statements;
 use crate::engine::readers::{Lent, OpenSnapshot, Readers, Source};
 use crate::sight::viewer::{Sight, Viewer};
@@ -35,7 +36,6 @@ use base::error::Result;
 /// ```
 pub struct Snapshot<'a> {
     pub(crate) store: &'a Inner,
-    pub(crate) viewer: Viewer,
     /// What is seen, and where it is read.
     pub(crate) sight: Sight<'a>,
     open: OpenSnapshot,
@@ -70,13 +70,22 @@ impl Store {
         let sight = viewer.sight(Source::Reader(lent))?;
         Ok(Snapshot {
             store: &self.inner,
-            viewer: viewer.clone(),
             sight,
             open,
         })
     }
 
-    /// The same, for tests.
+    /// Changes what `viewer` may see, and returns once that is committed.
+    pub(crate) fn write_for<T: Send + 'static>(
+        &self,
+        viewer: &Viewer,
+        work: impl FnOnce(&Write<'_>, &Sight<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let viewer = viewer.clone();
+        self.write(move |write| work(write, &viewer.sight(write.connection)?))
+    }
+
+    /// The same as a snapshot, for tests.
     ///
     /// # Panics
     /// When the database cannot be read.

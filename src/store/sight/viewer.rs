@@ -230,6 +230,7 @@ impl Viewer {
             }
         };
         Ok(Sight {
+            viewer: self.clone(),
             seen,
             caller,
             actor,
@@ -240,6 +241,7 @@ impl Viewer {
 
 /// What a [`Viewer`] sees at one moment.
 pub(crate) struct Sight<'a> {
+    pub viewer: Viewer,
     seen: Seen,
     /// The webhook account whose caller reads along: of what is seen, the household's
     /// and the account's own are left.
