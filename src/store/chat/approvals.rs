@@ -262,24 +262,21 @@ pub(crate) fn insert(
     expires_at: Timestamp,
 ) -> Outcome<Approval> {
     let id = write.id();
-    write.execute(
-        "INSERT INTO approvals
-             (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at,
-              expires_at, is_outside, outside_sources, may_last)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        params![
-            id,
-            turn_id,
-            conversation_id,
-            new.call_id,
-            new.tool,
-            new.arguments,
-            new.reason,
-            write.now,
-            expires_at,
-            new.is_outside,
-            new.outside_sources,
-            new.may_last,
+    write.insert(
+        "approvals",
+        &[
+            ("id", &id),
+            ("turn_id", &turn_id),
+            ("conversation_id", &conversation_id),
+            ("call_id", &new.call_id),
+            ("tool", &new.tool),
+            ("arguments", &new.arguments),
+            ("reason", &new.reason),
+            ("created_at", &write.now),
+            ("expires_at", &expires_at),
+            ("is_outside", &new.is_outside),
+            ("outside_sources", &new.outside_sources),
+            ("may_last", &new.may_last),
         ],
     )?;
     find(write.connection, id)

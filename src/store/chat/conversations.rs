@@ -296,22 +296,22 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
         (Some(_), None) => Some(conversation_id.to_string()),
         (_, name) => name.map(str::to_owned),
     };
-    write.execute(
-        "INSERT INTO conversations
-             (id, title, channel, account, external_name, created_at, updated_at, message_count,
-              latest, owner_id, audience_id, surface, sender_account)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8, ?9, ?10)",
-        params![
-            conversation_id,
-            title(new.message),
-            new.channel,
-            new.account,
-            external_name,
-            write.now,
-            new.owner,
-            new.audience_id,
-            new.surface,
-            new.sender_account,
+    write.insert(
+        "conversations",
+        &[
+            ("id", &conversation_id),
+            ("title", &title(new.message)),
+            ("channel", &new.channel),
+            ("account", &new.account),
+            ("external_name", &external_name),
+            ("created_at", &write.now),
+            ("updated_at", &write.now),
+            ("message_count", &0),
+            ("latest", &0),
+            ("owner_id", &new.owner),
+            ("audience_id", &new.audience_id),
+            ("surface", &new.surface),
+            ("sender_account", &new.sender_account),
         ],
     )?;
     Ok(Placement {
@@ -352,7 +352,7 @@ pub(crate) fn conversation_from_row(
         created_at,
         // Earlier in the row of one that was created while the clock was ahead.
         updated_at: created_at.max(row.get(8)?),
-        message_count: row.get::<_, i64>(9)?.unsigned_abs(),
+        message_count: row.get(9)?,
         latest: row.get(10)?,
         model: row.get(11)?,
         instructions: row.get(12)?,

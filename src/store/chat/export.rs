@@ -271,7 +271,7 @@ impl Snapshot<'_> {
         let after = after.map_or(i64::MIN, MessageId::as_i64);
         conversations::check_seen(&self.sight, id)?;
         let mut page = Page::new(limit);
-        let parameters = params![id, after, limit as i64];
+        let parameters = params![id, after, limit];
         self.each_row(MESSAGES_AFTER, parameters, &mut |row| {
             if !page.has_room(length(row, "content")?) {
                 return Ok(ControlFlow::Break(()));

@@ -268,7 +268,7 @@ fn read_past(
     let most_new = most_turns - turns.len();
     let mut new: Vec<PastTurn> = Vec::new();
     let mut steps_of = sight.connection().prepare_cached(PAST_STEPS)?;
-    let parameters = params![id, until, most_new as i64 + 1];
+    let parameters = params![id, until, most_new + 1];
     let mut answered = sight.connection().prepare_cached(PAST_TURNS)?;
     let mut wordless = sight.connection().prepare_cached(WORDLESS_TURNS)?;
     let found = |row: &Row<'_>| found_from_row(sight.connection(), row);
@@ -336,7 +336,7 @@ fn read_past(
         has_hidden: hidden > covered,
         suspended: view.suspended as usize,
         has_outside_text: view.has_outside_text,
-        folded_for: usize::try_from(view.folded_for).unwrap_or_default(),
+        folded_for: view.folded_for,
         names: names.clone(),
     };
     Ok((past, kept))
@@ -422,7 +422,7 @@ struct View {
     hidden: i64,
     shortened: i64,
     has_outside_text: bool,
-    folded_for: i64,
+    folded_for: usize,
     rewrites: i64,
     suspended: i64,
     summary: Option<Summary>,

@@ -268,25 +268,22 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         schedule_id: new.schedule,
         is_composed: new.is_composed,
     };
-    write.execute(
-        "INSERT INTO turns
-             (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id, tools, wanted_model, schedule_id, is_composed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        params![
-            turn.id,
-            turn.conversation_id,
-            turn.state,
-            turn.channel,
-            turn.account,
-            turn.message_id,
-            turn.created_at,
-            instructions,
-            turn.user_id,
-            turn.tools.as_ref().map(|tools| tools.join(",")),
-            new.model,
-            new.schedule,
-            new.is_composed,
+    write.insert(
+        "turns",
+        &[
+            ("id", &turn.id),
+            ("conversation_id", &turn.conversation_id),
+            ("state", &turn.state),
+            ("channel", &turn.channel),
+            ("account", &turn.account),
+            ("message_id", &turn.message_id),
+            ("created_at", &turn.created_at),
+            ("instructions", &instructions),
+            ("user_id", &turn.user_id),
+            ("tools", &turn.tools.as_ref().map(|tools| tools.join(","))),
+            ("wanted_model", &new.model),
+            ("schedule_id", &new.schedule),
+            ("is_composed", &new.is_composed),
         ],
     )?;
     if !steps.is_empty() {

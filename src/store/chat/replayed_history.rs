@@ -342,20 +342,18 @@ fn store(
     };
     let message = insert(Role::User, &exchange.message, new.speaker)?;
     let reply = insert(Role::Assistant, &exchange.reply, None)?;
-    write.execute(
-        "INSERT INTO turns
-             (id, conversation_id, state, channel, message_id, reply_id, created_at, finished_at,
-              user_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
-        params![
-            turn_id,
-            conversation_id,
-            TurnState::Done,
-            new.channel,
-            message.id,
-            reply.id,
-            write.now,
-            new.owner,
+    write.insert(
+        "turns",
+        &[
+            ("id", &turn_id),
+            ("conversation_id", &conversation_id),
+            ("state", &TurnState::Done),
+            ("channel", &new.channel),
+            ("message_id", &message.id),
+            ("reply_id", &reply.id),
+            ("created_at", &write.now),
+            ("finished_at", &write.now),
+            ("user_id", &new.owner),
         ],
     )?;
     steps::insert_steps(write, turn_id, exchange.steps.clone(), false)

@@ -106,7 +106,7 @@ impl Store {
             let pieces = write.execute(
                 "DELETE FROM attachment_pieces WHERE id IN (
                      SELECT id FROM attachment_pieces WHERE attachment_id = ?1 LIMIT ?2)",
-                params![id, DELETED_AT_ONCE as i64],
+                params![id, DELETED_AT_ONCE],
             )?;
             if pieces < DELETED_AT_ONCE {
                 write.execute("DELETE FROM deleted_attachments WHERE id = ?", params![id])?;
@@ -182,7 +182,7 @@ fn attachment_from_row(row: &Row<'_>) -> Outcome<Attachment> {
         attachment_id: row.get("id")?,
         name: row.get("name")?,
         media_type: row.get("media_type")?,
-        bytes: row.get::<_, i64>("bytes")?.unsigned_abs(),
+        bytes: row.get("bytes")?,
     })
 }
 
@@ -190,12 +190,11 @@ fn attachment_from_row(row: &Row<'_>) -> Outcome<Attachment> {
 fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> Outcome<Vec<u8>> {
     let mut found = Vec::new();
     while found.len() < most {
-        let place = column(start + found.len() as u64);
+        let place = start + found.len() as u64;
         let added = connection.row(PIECE_AT, params![id, place], |row| {
-            let skipped =
-                usize::try_from(place - row.get::<_, i64>("start")?).unwrap_or(usize::MAX);
+            let skipped = place - row.get::<_, u64>("start")?;
             let data = row.get_ref("data")?.as_blob()?;
-            let rest = data.get(skipped..).unwrap_or_default();
+            let rest = data.get(skipped as usize..).unwrap_or_default();
             let added = rest.len().min(most - found.len());
             found.extend_from_slice(&rest[..added]);
             Ok(added)
@@ -215,8 +214,9 @@ fn with_part(
     most: usize,
 ) -> Outcome<(Attachment, Vec<u8>)> {
     let id = attachment.attachment_id;
+    let start = start.min(attachment.bytes);
     let part = part(connection, id, start, most)?;
-    let expected = attachment.bytes.saturating_sub(start).min(most as u64);
+    let expected = (attachment.bytes - start).min(most as u64);
     match part.len() as u64 == expected {
         true => Ok((attachment, part)),
         // It was deleted between the two statements.
@@ -228,11 +228,11 @@ fn with_part(
 fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
     write.execute(
         "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",
-        params![id, column(start), data],
+        params![id, start, data],
     )?;
     write.run(
         "UPDATE attachments SET received = received + ?2 WHERE id = ?1",
-        params![id, data.len() as i64],
+        params![id, data.len()],
     )
 }
 
@@ -271,13 +271,8 @@ fn copy(
 fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
     write.run(
         "UPDATE messages SET attachment_count = attachment_count + ?2 WHERE id = ?1",
-        params![message, more as i64],
+        params![message, more],
     )
-}
-
-/// A number of bytes as a column has it. None is near the largest.
-fn column(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Keeps what a tool brought in a turn.

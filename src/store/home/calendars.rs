@@ -175,8 +175,8 @@ impl Store {
     pub fn add_calendar(&self, new: NewCalendar) -> Result<CalendarId> {
         self.write(move |write| {
             let owned = "SELECT count(*) FROM calendars WHERE owner_id = ?";
-            let owned: Option<i64> = write.value(owned, params![new.owner_id])?;
-            if owned.unwrap_or_default() >= CALENDARS as i64 {
+            let owned: Option<usize> = write.value(owned, params![new.owner_id])?;
+            if owned.unwrap_or_default() >= CALENDARS {
                 let fields = [("most", &*CALENDARS.to_string())];
                 return Err(Error::refused("error.calendars_full", &fields).into());
             }
@@ -188,23 +188,22 @@ impl Store {
                 &new.audience,
                 UnknownName::Refuse,
             )?;
-            write.execute(
-                "INSERT INTO calendars (id, name, folded, url, username, password, owner_id,
-                     audience_id, is_read_only, may_be_local, refresh_minutes, created_at, next_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12)",
-                params![
-                    id,
-                    name,
-                    folded(&name),
-                    new.url,
-                    new.username,
-                    new.password,
-                    new.owner_id,
-                    audience,
-                    new.is_read_only,
-                    new.may_be_local,
-                    new.refresh_minutes,
-                    write.now,
+            write.insert(
+                "calendars",
+                &[
+                    ("id", &id),
+                    ("name", &name),
+                    ("folded", &folded(&name)),
+                    ("url", &new.url),
+                    ("username", &new.username),
+                    ("password", &new.password),
+                    ("owner_id", &new.owner_id),
+                    ("audience_id", &audience),
+                    ("is_read_only", &new.is_read_only),
+                    ("may_be_local", &new.may_be_local),
+                    ("refresh_minutes", &new.refresh_minutes),
+                    ("created_at", &write.now),
+                    ("next_at", &write.now),
                 ],
             )?;
             Ok(id)
@@ -383,10 +382,9 @@ fn calendar(directory: &Directory<'_>, row: &Row<'_>) -> Outcome<Calendar> {
     let belongs = Belongs::from_row(row)?;
     Ok(from_row!(row => Calendar {
         id, name, url, username, owner_id, owner, is_read_only, can_write, refresh_minutes,
-        read_at, problem, is_failing;
+        read_at, problem, is_failing, events;
         has_password: row.get::<_, Option<Vec<u8>>>("password")?.is_some(),
         audience: directory.audience(belongs.owner_id, belongs.audience_id)?,
-        events: row.get::<_, i64>("events")?.unsigned_abs(),
     }))
 }
 

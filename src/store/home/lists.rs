@@ -89,13 +89,7 @@ impl Snapshot<'_> {
             return Ok(Vec::new());
         }
         let summaries = self.rows(SUMMARIES, params![], |row| {
-            let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-            Ok(ListSummary {
-                name: row.get("name")?,
-                items: count("items")?,
-                unchecked: count("unchecked")?,
-                is_outside: row.get("is_outside")?,
-            })
+            Ok(from_row!(row => ListSummary { name, items, unchecked, is_outside }))
         })?;
         Ok(summaries)
     }
@@ -251,8 +245,8 @@ fn told(list: &List, change: &ListChange) -> String {
 
 fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {
     let name = checked_line(name, "error.list_name", LIST_NAME_BYTES)?;
-    let count = write.value::<i64>(COUNT, params![])?;
-    if count.unwrap_or_default().unsigned_abs() >= LISTS as u64 {
+    let count: Option<usize> = write.value(COUNT, params![])?;
+    if count.unwrap_or_default() >= LISTS {
         return Err(too_many("error.lists_full", LISTS));
     }
     let id: i64 = write.id();

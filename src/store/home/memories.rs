@@ -472,22 +472,20 @@ fn add_or_find(
         created_at: write.now,
         shown_as: ShownAs::default(),
     };
-    write.execute(
-        "INSERT INTO memories
-             (id, content, speaker, created_at, owner_id, audience_id, channel, account,
-              is_outside, search_words)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            memory.id,
-            memory.content,
-            memory.speaker,
-            memory.created_at,
-            memory.owner_id,
-            audience_id,
-            memory.channel,
-            memory.account,
-            memory.is_outside,
-            search_words::to_column(&memory.search_words),
+    let search_words = search_words::to_column(&memory.search_words);
+    write.insert(
+        "memories",
+        &[
+            ("id", &memory.id),
+            ("content", &memory.content),
+            ("speaker", &memory.speaker),
+            ("created_at", &memory.created_at),
+            ("owner_id", &memory.owner_id),
+            ("audience_id", &audience_id),
+            ("channel", &memory.channel),
+            ("account", &memory.account),
+            ("is_outside", &memory.is_outside),
+            ("search_words", &search_words),
         ],
     )?;
     Ok((memory, false))

@@ -191,7 +191,7 @@ impl Indexed {
         let mut added: Vec<Glance> = Vec::new();
         let known = self.state.last;
         let state = &mut self.state;
-        connection.each_row(NEWER, params![known, MOST_COMPARED as i64], &mut |row| {
+        connection.each_row(NEWER, params![known, MOST_COMPARED], &mut |row| {
             let belongs = Belongs::from_row(row)?;
             let owner = self.owners.iter().position(|owner| *owner == belongs);
             let search_words: Option<String> = row.get("search_words")?;

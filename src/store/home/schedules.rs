@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
-use super::run_history::{self, LastRun};
+use super::run_history;
 use super::trigger::{Trigger, WatchedCall, plan_events};
 use crate::chat::conversations;
 use crate::engine::database::Store;
@@ -23,6 +23,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 use base::language::Said;
+use protocol::record::ScheduleRun;
 
 /// Most schedules of all people together.
 const MOST: usize = 2_000;
@@ -71,7 +72,7 @@ pub struct Schedule {
     /// When it last ran.
     pub last_at: Option<Timestamp>,
     /// What became of that run.
-    pub last_run: Option<LastRun>,
+    pub last_run: Option<ScheduleRun>,
     /// The latest time at which its next time was computed. In the future, the clock
     /// was ahead then or is behind now.
     pub planned_at: Timestamp,
@@ -335,32 +336,30 @@ fn add(write: &Write<'_>, sight: &Sight<'_>, new: NewSchedule) -> Outcome<Schedu
     };
     let id: ScheduleId = write.id();
     let timing = new.timing.as_ref();
-    write.execute(
-        "INSERT INTO schedules (id, prompt, is_said, owner, conversation_id, channel, account,
-             cron, next_at, is_wait, local_at, trigger, only_if_changed, planned_at, created_at,
-             owner_id, audience_id, is_outside, is_composed, asked_by, is_paused)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17,
-             ?18, ?19, ?19 IS NOT NULL)",
-        params![
-            id,
-            text,
-            new.is_said,
-            new.owner,
-            new.conversation_id,
-            new.channel,
-            new.account,
-            timing.and_then(|timing| timing.cron.as_ref()),
-            timing.map(|timing| timing.next_at),
-            timing.is_some_and(|timing| timing.is_wait),
-            timing.and_then(|timing| timing.local.as_ref()),
-            new.trigger.as_ref().map(Trigger::to_string),
-            to_column(&new.only_if_changed),
-            write.now,
-            new.owner_id,
-            audience_id,
-            new.is_outside,
-            new.is_composed,
-            asked_by,
+    write.insert(
+        "schedules",
+        &[
+            ("id", &id),
+            ("prompt", &text),
+            ("is_said", &new.is_said),
+            ("owner", &new.owner),
+            ("conversation_id", &new.conversation_id),
+            ("channel", &new.channel),
+            ("account", &new.account),
+            ("cron", &timing.and_then(|timing| timing.cron.as_ref())),
+            ("next_at", &timing.map(|timing| timing.next_at)),
+            ("is_wait", &timing.is_some_and(|timing| timing.is_wait)),
+            ("local_at", &timing.and_then(|timing| timing.local.as_ref())),
+            ("trigger", &new.trigger.as_ref().map(Trigger::to_string)),
+            ("only_if_changed", &to_column(&new.only_if_changed)),
+            ("planned_at", &write.now),
+            ("created_at", &write.now),
+            ("owner_id", &new.owner_id),
+            ("audience_id", &audience_id),
+            ("is_outside", &new.is_outside),
+            ("is_composed", &new.is_composed),
+            ("asked_by", &asked_by),
+            ("is_paused", &asked_by.is_some()),
         ],
     )?;
     plan_events(write, Some(id))?;
@@ -438,22 +437,16 @@ pub(crate) fn check_new(
     }
     let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL
          AND (next_at IS NOT NULL OR trigger IS NOT NULL)";
-    if count(connection, of_person, params![owner])? >= most {
+    let count = |sql: &str, parameters: &[&dyn ToSql]| -> Outcome<usize> {
+        Ok(connection.value(sql, parameters)?.unwrap_or_default())
+    };
+    if count(of_person, params![owner])? >= most {
         return refused("error.schedules_full", most);
     }
-    if count(connection, "SELECT count(*) FROM schedules", params![])? >= MOST {
+    if count("SELECT count(*) FROM schedules", params![])? >= MOST {
         return refused("error.schedules_of_home", MOST);
     }
     Ok(())
-}
-
-fn count(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn rusqlite::ToSql],
-) -> Outcome<usize> {
-    let count: Option<i64> = connection.value(sql, parameters)?;
-    Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
 pub(crate) fn find(sight: &Sight<'_>, id: ScheduleId) -> Outcome<(Schedule, Belongs)> {

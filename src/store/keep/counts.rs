@@ -40,8 +40,8 @@ impl Snapshot<'_> {
     pub fn counts(&self) -> Result<Counts> {
         let sight = &self.sight;
         let count = |sql: &str, parameters: &[&dyn ToSql]| {
-            let count: Option<i64> = self.value(sql, parameters)?;
-            Outcome::Ok(count.unwrap_or_default().unsigned_abs())
+            let count: Option<u64> = self.value(sql, parameters)?;
+            Outcome::Ok(count.unwrap_or_default())
         };
         let mut conversations = 0;
         match sight.seen() {
@@ -115,5 +115,5 @@ fn tally<T: FromSql + PartialEq>(sight: &Sight<'_>, sql: &str) -> Outcome<Vec<(T
 
 /// A state and its number of rows.
 fn counted<T: FromSql>(row: &Row<'_>) -> Outcome<(T, u64)> {
-    Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+    Ok(row.try_into()?)
 }

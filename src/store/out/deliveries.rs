@@ -320,19 +320,18 @@ fn insert_one(
         next_at: write.now.plus(delay),
         last_error: None,
     };
-    write.execute(
-        "INSERT INTO deliveries
-             (id, turn_id, conversation_id, account, body, state, attempts, created_at, next_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)",
-        params![
-            delivery.id,
-            delivery.turn_id,
-            delivery.conversation_id,
-            delivery.account,
-            body,
-            delivery.state,
-            delivery.created_at,
-            delivery.next_at,
+    write.insert(
+        "deliveries",
+        &[
+            ("id", &delivery.id),
+            ("turn_id", &delivery.turn_id),
+            ("conversation_id", &delivery.conversation_id),
+            ("account", &delivery.account),
+            ("body", &body),
+            ("state", &delivery.state),
+            ("attempts", &0),
+            ("created_at", &delivery.created_at),
+            ("next_at", &delivery.next_at),
         ],
     )?;
     Ok(delivery)

@@ -79,12 +79,9 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn people(&self) -> Result<Vec<User>> {
         let connection = self.connection();
-        let of = match self.sight.viewer.user_id() {
-            Some(id)
-                if is_guest(connection, Some(id))? || self.sight.viewer.is_household_only() =>
-            {
-                Some(id)
-            }
+        let viewer = &self.sight.viewer;
+        let of = match viewer.user_id() {
+            Some(id) if is_guest(connection, Some(id))? || viewer.is_household_only() => Some(id),
             _ => None,
         };
         if self.sight.has_caller() {
@@ -480,16 +477,15 @@ pub(crate) fn insert(
         language: None,
         last_language: None,
     };
-    write.execute(
-        "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            user.id,
-            user.name,
-            fold(&user.name),
-            user.role,
-            user.password_hash,
-            user.created_at,
+    write.insert(
+        "users",
+        &[
+            ("id", &user.id),
+            ("name", &user.name),
+            ("folded_name", &fold(&user.name)),
+            ("role", &user.role),
+            ("password_hash", &user.password_hash),
+            ("created_at", &user.created_at),
         ],
     )?;
     Ok(user)

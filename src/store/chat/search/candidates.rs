@@ -28,9 +28,8 @@ pub(super) struct Candidate {
 impl<'a> Search<'a> {
     pub(super) fn new(sight: &'a Sight<'a>, mut query: Query) -> Outcome<Search<'a>> {
         let count = |expression: String, most: usize| -> Outcome<usize> {
-            let parameters = params![expression, most as i64];
-            let count: Option<i64> = sight.value(COUNT, parameters)?;
-            Ok(count.unwrap_or_default() as usize)
+            let count = sight.value(COUNT, params![expression, most])?;
+            Ok(count.unwrap_or_default())
         };
         let mut counted = Vec::new();
         let last = query.words().len().saturating_sub(1);
@@ -130,7 +129,7 @@ impl<'a> Search<'a> {
             && found.len() < MOST_READ
         {
             let place = |millis| first_at(Timestamp::from_millis(millis));
-            let parameters = params![place(from), place(until), MOST_READ as i64];
+            let parameters = params![place(from), place(until), MOST_READ];
             let of_days: Vec<(i64, ConversationId)> =
                 self.sight
                     .rows(OF_TIME, parameters, |row| Ok(row.try_into()?))?;
@@ -221,7 +220,7 @@ fn seen_spans(sight: &Sight<'_>) -> Outcome<Vec<(i64, i64)>> {
     };
     let mut spans = Vec::new();
     for audience in audiences {
-        let parameters = params![audience, MOST_SPANS as i64 + 1];
+        let parameters = params![audience, MOST_SPANS + 1];
         let found: Vec<(i64, i64)> = sight.rows(SPANS, parameters, |row| Ok(row.try_into()?))?;
         spans.extend(found);
         if spans.len() > MOST_SPANS {
