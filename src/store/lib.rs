@@ -80,9 +80,7 @@ pub use home::lists::{
 };
 pub use home::memories::{Memory, NewMemory, ShownAs};
 pub use home::notifications::{NewNotification, Notification, NotificationCause};
-pub use home::run_history::{
-    LastRun, RunOutcome, is_watched_call, watched_call_id, watched_digest,
-};
+pub use home::run_history::{RunOutcome, is_watched_call, watched_call_id, watched_digest};
 pub use home::runs::Told;
 pub use home::schedules::{NewSchedule, Schedule};
 pub use home::trigger::{Trigger, WatchedCall};
@@ -100,7 +98,7 @@ pub use out::due::{Destination, Outgoing};
 pub use people::actors::{Actors, look_up_actors};
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
-pub use people::senders::{LinkedSender, TELEGRAM};
+pub use people::senders::TELEGRAM;
 pub use people::tokens::{
     Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole, not_spoken_for,
 };

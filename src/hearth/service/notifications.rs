@@ -13,8 +13,8 @@ use base::url::host_only;
 use config::{Config, PushService, QuietHours};
 use serde_json::{Value, json};
 use store::{
-    Approval, Identity, LinkedSender, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL,
-    TELEGRAM, Turn, TurnEnd, User, UserRole,
+    Approval, Identity, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, TELEGRAM, Turn,
+    TurnEnd, User, UserRole,
 };
 
 /// How long a question waits before phones are notified: whoever sits in front of it has
@@ -151,9 +151,8 @@ impl Service {
 
     /// Whether this person has linked a chat of Telegram.
     fn has_chat(&self, config: &Config, user: UserId) -> bool {
-        let is_chat = |one: &LinkedSender| one.account == TELEGRAM;
-        config.telegram().is_some()
-            && (self.store.senders(Some(user))).is_ok_and(|senders| senders.iter().any(is_chat))
+        let senders = || self.store.senders(Some(user)).unwrap_or_default();
+        config.telegram().is_some() && senders().iter().any(|one| one.account == TELEGRAM)
     }
 
     /// Whether this person has gone during a turn that took long. A program over HTTP

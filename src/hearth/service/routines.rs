@@ -193,7 +193,7 @@ impl Service {
         let seen = self.store.snapshot(viewer)?;
         seen.schedule(id)?;
         let runs = seen.runs_of(id)?;
-        Ok(views::records("runs", runs.iter().map(views::schedule_run)))
+        Ok(views::records("runs", runs))
     }
 
     pub(super) fn schedule_view(&self, schedule: &Schedule, by: &Identity) -> record::Schedule {

@@ -68,7 +68,7 @@ impl Service {
             ));
         }
         let senders = self.store.senders((!all).then_some(by.user_id))?;
-        Ok(views::records("senders", senders.iter().map(views::sender)))
+        Ok(views::records("senders", senders))
     }
 
     /// Ends a link: the caller's own, or as an admin anybody's.

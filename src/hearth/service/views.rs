@@ -18,8 +18,8 @@ use config::Person;
 use protocol::record;
 use store::{
     Approval, Calendar, CalendarEvent, Conversation, Delivery, Found, Hit, Identity, Invitation,
-    LastRun, LinkedSender, List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token,
-    Turn, Usage, User, UserRole, WatchedCall, excerpt,
+    List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token, Turn, Usage, User,
+    UserRole, WatchedCall, excerpt,
 };
 
 /// The word for a token that sees only what is the household's.
@@ -285,7 +285,7 @@ pub fn schedule(
         next_at: timing.map(|timing| timing.next_at),
         next: timing.map(|timing| zone.spoken_now(timing.next_at, now, words)),
         last_at: schedule.last_at,
-        last_run: schedule.last_run.as_ref().map(schedule_run),
+        last_run: schedule.last_run.clone(),
         told_at: schedule.told_at,
         paused: schedule.is_paused,
         asks: schedule.asked_by.is_some(),
@@ -354,16 +354,6 @@ fn watched_call(call: &WatchedCall) -> record::WatchedCall {
     }
 }
 
-/// A run of a schedule.
-pub fn schedule_run(run: &LastRun) -> record::ScheduleRun {
-    record::ScheduleRun {
-        at: run.at,
-        outcome: run.outcome.as_str(),
-        input_tokens: run.usage.input,
-        output_tokens: run.usage.output,
-    }
-}
-
 /// A delivery.
 pub fn delivery(delivery: &Delivery, words: impl Into<Option<Words>>) -> record::Delivery {
     let words = words.into().unwrap_or(Words::ENGLISH);
@@ -408,16 +398,6 @@ pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
         is_program: user.is_program(),
         limits: limits.map(|limits| json!(limits)),
         was: None,
-    }
-}
-
-/// A linked sender.
-pub fn sender(sender: &LinkedSender) -> record::Sender {
-    record::Sender {
-        account: sender.account.clone(),
-        sender: sender.sender.clone(),
-        person: sender.name.clone(),
-        created_at: sender.created_at,
     }
 }
 

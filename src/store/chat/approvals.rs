@@ -167,7 +167,7 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
         let mut found = self.rows(WAITING_APPROVALS, params![], from_row)?;
-        found.retain(|approval| self.viewer.sees_approval_of(approval.user_id));
+        found.retain(|approval| self.sight.viewer.sees_approval_of(approval.user_id));
         found.truncate(MOST as usize);
         let mut waiting = Vec::with_capacity(found.len());
         for approval in found {
@@ -192,7 +192,7 @@ impl Snapshot<'_> {
     /// `not_found`.
     pub fn approval(&self, id: ApprovalId) -> Result<Approval> {
         let approval = find(self.connection(), id)?;
-        let is_seen = self.viewer.sees_approval_of(approval.user_id)
+        let is_seen = self.sight.viewer.sees_approval_of(approval.user_id)
             && askers::still_sees(self.connection(), approval.turn_id)?;
         match is_seen {
             true => Ok(approval),
@@ -262,24 +262,21 @@ pub(crate) fn insert(
     expires_at: Timestamp,
 ) -> Outcome<Approval> {
     let id = write.id();
-    write.execute(
-        "INSERT INTO approvals
-             (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at,
-              expires_at, is_outside, outside_sources, may_last)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        params![
-            id,
-            turn_id,
-            conversation_id,
-            new.call_id,
-            new.tool,
-            new.arguments,
-            new.reason,
-            write.now,
-            expires_at,
-            new.is_outside,
-            new.outside_sources,
-            new.may_last,
+    write.insert(
+        "approvals",
+        &[
+            ("id", &id),
+            ("turn_id", &turn_id),
+            ("conversation_id", &conversation_id),
+            ("call_id", &new.call_id),
+            ("tool", &new.tool),
+            ("arguments", &new.arguments),
+            ("reason", &new.reason),
+            ("created_at", &write.now),
+            ("expires_at", &expires_at),
+            ("is_outside", &new.is_outside),
+            ("outside_sources", &new.outside_sources),
+            ("may_last", &new.may_last),
         ],
     )?;
     find(write.connection, id)

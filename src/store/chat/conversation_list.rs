@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use rusqlite::types::Null;
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Row, ToSql, params};
 
 use crate::chat::conversation_marks;
 use crate::chat::conversations::{self, Conversation, conversation_columns, conversation_from_row};
@@ -41,13 +41,12 @@ impl Snapshot<'_> {
     ) -> Result<ConversationPage> {
         let limit = limit.min(PAGE);
         let before = after.map_or(i64::MAX, |cursor| cursor.0.as_i64());
-        let (connection, sight) = self.parts();
         // One more than the page: then there is a next page.
-        let archivist = self.viewer.user_id().filter(|_| !with_archived);
-        let mut conversations = newest(connection, sight, before, limit + 1, archivist)?;
+        let archivist = self.sight.viewer.user_id().filter(|_| !with_archived);
+        let mut conversations = newest(&self.sight, before, limit + 1, archivist)?;
         let has_more = conversations.len() > limit;
         conversations.truncate(limit);
-        conversation_marks::add(connection, &self.viewer, &mut conversations)?;
+        conversation_marks::add(&self.sight, &mut conversations)?;
         let next = conversations.last().filter(|_| has_more);
         let next = next.map(|last| ConversationCursor(last.latest));
         Ok(ConversationPage {
@@ -61,9 +60,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn conversation_alone(&self, id: ConversationId) -> Result<ConversationPage> {
-        let (connection, sight) = self.parts();
-        let mut conversations = vec![conversations::find(connection, sight, id)?];
-        conversation_marks::add(connection, &self.viewer, &mut conversations)?;
+        let mut conversations = vec![conversations::find(&self.sight, id)?];
+        conversation_marks::add(&self.sight, &mut conversations)?;
         Ok(ConversationPage {
             conversations,
             next: None,
@@ -112,31 +110,23 @@ pub(crate) const OF_ACCOUNT: &str = concat!(
 /// The newest conversations that are seen, at most `most`, newest first, without those that
 /// the archivist has archived.
 fn newest(
-    connection: &Connection,
-    sight: &Sight,
+    sight: &Sight<'_>,
     before: i64,
     most: usize,
     archivist: Option<UserId>,
 ) -> Outcome<Vec<Conversation>> {
-    let mut conversation =
-        |row: &Row<'_>| conversation_from_row(connection, &mut sight.directory(), row);
+    let mut conversation = |row: &Row<'_>| conversation_from_row(&sight.directory, row);
     let mut newest: Vec<Conversation> = Vec::new();
     let every;
     let audiences = match sight.seen() {
         Seen::Of(audiences) => &audiences[..],
         Seen::All => {
-            every = connection.values("SELECT id FROM audiences", params![])?;
+            every = sight.values("SELECT id FROM audiences", params![])?;
             &every
         }
         Seen::OfAccount(account) => {
             let parameters = params![account, before];
-            newest = sight.rows(
-                connection,
-                OF_ACCOUNT,
-                parameters,
-                usize::MAX,
-                &mut conversation,
-            )?;
+            newest = sight.seen_rows(OF_ACCOUNT, parameters, usize::MAX, &mut conversation)?;
             sort_newest_first(&mut newest, most);
             &[]
         }
@@ -154,8 +144,7 @@ fn newest(
         parameters.extend(audiences.iter().map(|audience| audience as &dyn ToSql));
         parameters.resize(3 + MERGED, &Null);
         parameters.push(&archivist);
-        newest.extend(sight.rows(
-            connection,
+        newest.extend(sight.seen_rows(
             NEWEST_OF_AUDIENCES,
             &parameters,
             usize::MAX,

@@ -8,7 +8,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::query::Statements;
 use crate::sight::audience::{self, Readers};
-use crate::sight::viewer::Viewer;
+use crate::sight::viewer::{Sight, Viewer};
 use base::error::Result;
 use base::ids::{ConversationId, UserId};
 
@@ -37,11 +37,9 @@ impl Store {
         id: ConversationId,
         change: ConversationChange,
     ) -> Result<(Conversation, Readers)> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let thing = conversations::check_seen(write.connection, &sight, id)?;
-            if let Some(user) = viewer.user_id() {
+        self.write_for(viewer, move |write, sight| {
+            let thing = conversations::check_seen(sight, id)?;
+            if let Some(user) = sight.viewer.user_id() {
                 for (column, value) in [
                     ("is_pinned", change.pinned),
                     ("is_archived", change.archived),
@@ -56,7 +54,7 @@ impl Store {
                 }
             }
             if change.model.is_some() || change.instructions.is_some() {
-                conversations::check_change(write, &viewer, id)?;
+                conversations::check_change(sight, id)?;
                 let chosen = |text: Option<String>| text.filter(|text| !text.is_empty());
                 if change.model.is_some() {
                     write.execute(
@@ -71,8 +69,8 @@ impl Store {
                     )?;
                 }
             }
-            let mut changed = conversations::find(write.connection, &sight, id)?;
-            add(write.connection, &viewer, [&mut changed])?;
+            let mut changed = conversations::find(sight, id)?;
+            add(sight, [&mut changed])?;
             Ok((
                 changed,
                 audience::readers(write.connection, thing.audience_id)?,
@@ -86,17 +84,15 @@ impl Store {
     /// # Errors
     /// `not_found`.
     pub fn mark_read(&self, viewer: &Viewer, id: ConversationId) -> Result<Option<Readers>> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let thing = conversations::check_seen(write.connection, &sight, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let thing = conversations::check_seen(sight, id)?;
             let changed = write.execute(
                 "INSERT INTO conversation_marks (user_id, conversation_id, read_until)
                  SELECT ?1, id, latest FROM conversations WHERE id = ?2 AND ?1 IS NOT NULL
                  ON CONFLICT (user_id, conversation_id)
                  DO UPDATE SET read_until = excluded.read_until
                  WHERE ifnull(read_until, 0) < excluded.read_until",
-                params![viewer.user_id(), id],
+                params![sight.viewer.user_id(), id],
             )?;
             Ok(match changed {
                 0 => None,
@@ -108,15 +104,14 @@ impl Store {
 
 /// Adds what the viewer has noted about these conversations.
 pub(crate) fn add<'a>(
-    connection: &Connection,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     conversations: impl IntoIterator<Item = &'a mut Conversation>,
 ) -> Outcome<()> {
-    let Some(user) = viewer.user_id() else {
+    let Some(user) = sight.viewer.user_id() else {
         return Ok(());
     };
     for conversation in conversations {
-        conversation.marks = of(connection, user, conversation)?;
+        conversation.marks = of(sight.connection(), user, conversation)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Conversations: finding, creating, renaming and deleting one.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use crate::chat::search::index;
 use crate::engine::database::Store;
@@ -74,8 +74,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn conversation(&self, id: ConversationId) -> Result<Conversation> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, id)?)
+        Ok(find(&self.sight, id)?)
     }
 }
 
@@ -112,9 +111,9 @@ impl Store {
         id: ConversationId,
         title: &str,
     ) -> Result<Readers> {
-        let (viewer, title) = (viewer.clone(), label(title));
-        self.write(move |write| {
-            let thing = check_change(write, &viewer, id)?;
+        let title = label(title);
+        self.write_for(viewer, move |write, sight| {
+            let thing = check_change(sight, id)?;
             write.execute(
                 "UPDATE conversations SET title = ?2 WHERE id = ?1",
                 params![id, title],
@@ -147,7 +146,7 @@ impl Store {
                 0 => None,
                 _ => {
                     index::add_title(write, id)?;
-                    let thing = check_seen(write.connection, &sight, id)?;
+                    let thing = check_seen(&sight, id)?;
                     Some(audience::readers(write.connection, thing.audience_id)?)
                 }
             })
@@ -171,11 +170,9 @@ impl Store {
     /// `not_found`; `unauthorized` for who may see and not change it;
     /// `invalid_request` while it has an unfinished turn.
     pub fn delete_conversation(&self, viewer: &Viewer, id: ConversationId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let thing = check_seen(write.connection, &sight, id)?;
-            sight.check_delete(write.connection, "conversation", &thing)?;
+        self.write_for(viewer, move |write, sight| {
+            let thing = check_seen(sight, id)?;
+            sight.check_delete("conversation", &thing)?;
             check_no_turn(write, id, MessageId::from(0))?;
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
@@ -213,13 +210,9 @@ const CONVERSATION: &str = concat!(
     "FROM conversations c WHERE c.id = ?"
 );
 
-pub(crate) fn find(
-    connection: &Connection,
-    sight: &Sight,
-    id: ConversationId,
-) -> Outcome<Conversation> {
-    let from_row = |row: &Row<'_>| conversation_from_row(connection, &mut sight.directory(), row);
-    let (found, _) = sight.find(connection, "conversation", CONVERSATION, id, from_row)?;
+pub(crate) fn find(sight: &Sight<'_>, id: ConversationId) -> Outcome<Conversation> {
+    let from_row = |row: &Row<'_>| conversation_from_row(&sight.directory, row);
+    let (found, _) = sight.find_seen("conversation", CONVERSATION, id, from_row)?;
     Ok(found)
 }
 
@@ -227,12 +220,8 @@ pub(crate) fn find(
 ///
 /// # Errors
 /// `not_found`, also for one that is not seen.
-pub(crate) fn check_seen(
-    connection: &Connection,
-    sight: &Sight,
-    id: ConversationId,
-) -> Outcome<Belongs> {
-    let (_, thing) = sight.find(connection, "conversation", BELONGS, id, |_| Ok(()))?;
+pub(crate) fn check_seen(sight: &Sight<'_>, id: ConversationId) -> Outcome<Belongs> {
+    let (_, thing) = sight.find_seen("conversation", BELONGS, id, |_| Ok(()))?;
     Ok(thing)
 }
 
@@ -240,14 +229,9 @@ pub(crate) fn check_seen(
 ///
 /// # Errors
 /// `unauthorized` for who may see and not change it.
-pub(crate) fn check_change(
-    write: &Write<'_>,
-    viewer: &Viewer,
-    id: ConversationId,
-) -> Outcome<Belongs> {
-    let sight = viewer.sight(write.connection)?;
-    let thing = check_seen(write.connection, &sight, id)?;
-    sight.check_change(write.connection, "conversation", &thing)?;
+pub(crate) fn check_change(sight: &Sight<'_>, id: ConversationId) -> Outcome<Belongs> {
+    let thing = check_seen(sight, id)?;
+    sight.check_change("conversation", &thing)?;
     Ok(thing)
 }
 
@@ -312,22 +296,22 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
         (Some(_), None) => Some(conversation_id.to_string()),
         (_, name) => name.map(str::to_owned),
     };
-    write.execute(
-        "INSERT INTO conversations
-             (id, title, channel, account, external_name, created_at, updated_at, message_count,
-              latest, owner_id, audience_id, surface, sender_account)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8, ?9, ?10)",
-        params![
-            conversation_id,
-            title(new.message),
-            new.channel,
-            new.account,
-            external_name,
-            write.now,
-            new.owner,
-            new.audience_id,
-            new.surface,
-            new.sender_account,
+    write.insert(
+        "conversations",
+        &[
+            ("id", &conversation_id),
+            ("title", &title(new.message)),
+            ("channel", &new.channel),
+            ("account", &new.account),
+            ("external_name", &external_name),
+            ("created_at", &write.now),
+            ("updated_at", &write.now),
+            ("message_count", &0),
+            ("latest", &0),
+            ("owner_id", &new.owner),
+            ("audience_id", &new.audience_id),
+            ("surface", &new.surface),
+            ("sender_account", &new.sender_account),
         ],
     )?;
     Ok(Placement {
@@ -350,8 +334,7 @@ pub(crate) fn title(message: &str) -> String {
 }
 
 pub(crate) fn conversation_from_row(
-    connection: &Connection,
-    directory: &mut Directory,
+    directory: &Directory<'_>,
     row: &Row<'_>,
 ) -> Outcome<Conversation> {
     let thing = Belongs::from_row(row)?;
@@ -360,16 +343,16 @@ pub(crate) fn conversation_from_row(
         id: row.get(3)?,
         title: row.get(4)?,
         channel: row.get(5)?,
-        owner: directory.name(connection, thing.owner_id)?,
+        owner: directory.name(thing.owner_id)?,
         owner_id: thing.owner_id,
         account: thing.account,
-        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
-        readers: directory.readers(connection, thing.audience_id)?,
+        audience: directory.audience(thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(thing.audience_id)?,
         external_name: row.get(6)?,
         created_at,
         // Earlier in the row of one that was created while the clock was ahead.
         updated_at: created_at.max(row.get(8)?),
-        message_count: row.get::<_, i64>(9)?.unsigned_abs(),
+        message_count: row.get(9)?,
         latest: row.get(10)?,
         model: row.get(11)?,
         instructions: row.get(12)?,

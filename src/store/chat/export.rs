@@ -224,10 +224,9 @@ impl Snapshot<'_> {
     /// `not_found`.
     pub fn exported_conversation(&self, one: Conversation) -> Result<ExportedConversation> {
         let id = one.id;
-        let (connection, sight) = self.parts();
-        conversations::check_seen(connection, sight, id)?;
-        let user = self.viewer.user_id();
-        let marks = connection.rows(MARKS_OF, params![id, user], |row| {
+        conversations::check_seen(&self.sight, id)?;
+        let user = self.sight.viewer.user_id();
+        let marks = self.rows(MARKS_OF, params![id, user], |row| {
             Ok(ExportedMarks {
                 user: row.get(0)?,
                 pinned: row.get(1)?,
@@ -235,7 +234,7 @@ impl Snapshot<'_> {
                 read_until: row.get(3)?,
             })
         })?;
-        let details = connection.row(DETAILS, params![id], |row| Ok(row.try_into()?))?;
+        let details = self.row(DETAILS, params![id], |row| Ok(row.try_into()?))?;
         let (surface, outside): (Option<Surface>, bool) = details.unwrap_or_default();
         Ok(ExportedConversation {
             conversation_id: Some(id),
@@ -270,15 +269,14 @@ impl Snapshot<'_> {
     ) -> Result<Vec<(ExportedMessage, Vec<Attachment>)>> {
         let limit = limit.min(PAGE);
         let after = after.map_or(i64::MIN, MessageId::as_i64);
-        let (connection, sight) = self.parts();
-        conversations::check_seen(connection, sight, id)?;
+        conversations::check_seen(&self.sight, id)?;
         let mut page = Page::new(limit);
-        let parameters = params![id, after, limit as i64];
-        connection.each_row(MESSAGES_AFTER, parameters, &mut |row| {
+        let parameters = params![id, after, limit];
+        self.each_row(MESSAGES_AFTER, parameters, &mut |row| {
             if !page.has_room(length(row, "content")?) {
                 return Ok(ControlFlow::Break(()));
             }
-            let message = message_from_row(connection, row, 0)?;
+            let message = message_from_row(self.connection(), row, 0)?;
             let exported = ExportedMessage {
                 message_id: Some(message.id),
                 id: Some(message.id),
@@ -305,9 +303,10 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn memories_after(&self, after: Option<MemoryId>, limit: usize) -> Result<Vec<Memory>> {
         let after = after.map_or(i64::MIN, MemoryId::as_i64);
-        let (connection, sight) = self.parts();
-        let from_row = |row: &Row<'_>| memories::from_row(connection, &mut sight.directory(), row);
-        Ok(sight.rows(connection, MEMORIES_AFTER, params![after], limit, from_row)?)
+        let from_row = |row: &Row<'_>| memories::from_row(&self.sight.directory, row);
+        Ok(self
+            .sight
+            .seen_rows(MEMORIES_AFTER, params![after], limit, from_row)?)
     }
 }
 

@@ -119,7 +119,6 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn past(&self, id: ConversationId, wanted: &WantedPast) -> Result<Past> {
-        let (connection, sight) = self.parts();
         let mut kept = lock(&self.store.pasts);
         let place = kept
             .iter()
@@ -128,8 +127,8 @@ impl Snapshot<'_> {
         drop(kept);
         let known = known.and_then(|known| known.downcast::<KeptPast>().ok());
         let is_known = known.is_some();
-        let names = display_names(connection)?;
-        let read = |known| read_past(connection, sight, id, wanted, &names, known);
+        let names = display_names(self.connection())?;
+        let read = |known| read_past(&self.sight, id, wanted, &names, known);
         let (past, next) = read(known.map(|known| *known))?;
         if cfg!(debug_assertions) && is_known {
             let (anew, _) = read(None)?;
@@ -188,7 +187,7 @@ impl Store {
         let content = content.to_owned();
         self.write(move |write| {
             let sight = Viewer::server().sight(write.connection)?;
-            let now = conversations::check_seen(write.connection, &sight, id)?.audience_id;
+            let now = conversations::check_seen(&sight, id)?.audience_id;
             let is_told_less = forgetting::count(write.connection)? != forgotten;
             if is_told_less || audience::is_wider(write.connection, made_for, now)? {
                 return Ok(());
@@ -234,14 +233,13 @@ struct ReadFor {
 /// Reads a past; of the turns, only what is new since `kept`, if that is still right. Returns
 /// what may be kept of it, too.
 fn read_past(
-    connection: &Connection,
-    sight: &Sight,
+    sight: &Sight<'_>,
     id: ConversationId,
     wanted: &WantedPast,
     names: &DisplayNames,
     kept: Option<KeptPast>,
 ) -> Outcome<(Past, Option<KeptPast>)> {
-    let view = connection
+    let view = sight
         .row(VIEW, params![id], view_from_row)?
         .unwrap_or_default();
     let (hidden, covered) = (view.hidden, view.covered);
@@ -269,11 +267,11 @@ fn read_past(
     let (mut left, mut has_more) = (wanted.most_bytes - known, false);
     let most_new = most_turns - turns.len();
     let mut new: Vec<PastTurn> = Vec::new();
-    let mut steps_of = connection.prepare_cached(PAST_STEPS)?;
-    let parameters = params![id, until, most_new as i64 + 1];
-    let mut answered = connection.prepare_cached(PAST_TURNS)?;
-    let mut wordless = connection.prepare_cached(WORDLESS_TURNS)?;
-    let found = |row: &Row<'_>| found_from_row(connection, row);
+    let mut steps_of = sight.connection().prepare_cached(PAST_STEPS)?;
+    let parameters = params![id, until, most_new + 1];
+    let mut answered = sight.connection().prepare_cached(PAST_TURNS)?;
+    let mut wordless = sight.connection().prepare_cached(WORDLESS_TURNS)?;
+    let found = |row: &Row<'_>| found_from_row(sight.connection(), row);
     let mut answered = answered.query_and_then(parameters, found)?.peekable();
     let mut wordless = wordless.query_and_then(parameters, found)?.peekable();
     // The newest of both, one after the other.
@@ -307,7 +305,7 @@ fn read_past(
             }
         };
         if has_memories && wanted.with_memories {
-            turn.memories = shown::of_turn(connection, sight, turn.id)?;
+            turn.memories = shown::of_turn(sight, turn.id)?;
         }
         show_name(&mut turn.message.speaker, names);
         for memory in &mut turn.memories {
@@ -319,7 +317,7 @@ fn read_past(
     }
     if is_kept && (has_more || left == 0) {
         // The oldest have to go.
-        return read_past(connection, sight, id, wanted, names, None);
+        return read_past(sight, id, wanted, names, None);
     }
     new.reverse();
     // Nobody else has it, unless a turn of this conversation still runs.
@@ -338,7 +336,7 @@ fn read_past(
         has_hidden: hidden > covered,
         suspended: view.suspended as usize,
         has_outside_text: view.has_outside_text,
-        folded_for: usize::try_from(view.folded_for).unwrap_or_default(),
+        folded_for: view.folded_for,
         names: names.clone(),
     };
     Ok((past, kept))
@@ -424,7 +422,7 @@ struct View {
     hidden: i64,
     shortened: i64,
     has_outside_text: bool,
-    folded_for: i64,
+    folded_for: usize,
     rewrites: i64,
     suspended: i64,
     summary: Option<Summary>,

@@ -396,19 +396,20 @@ fn append(
             let caller = channel.strip_prefix("webhook:");
             // Files of earlier versions leave out the account.
             speaker = speaker.map(|name| caller.map_or(name.clone(), |it| by_webhook(&name, it)));
-            write.execute(
-                "INSERT INTO turns (id, conversation_id, state, channel, message_id, created_at,
-                     started_at, finished_at, ended, user_id, account)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6, ?5, ?7, ?8)",
-                params![
-                    turn,
-                    conversation,
-                    TurnState::Done,
-                    channel,
-                    id,
-                    at,
-                    asked_by,
-                    account.filter(|_| caller.is_some()),
+            write.insert(
+                "turns",
+                &[
+                    ("id", &turn),
+                    ("conversation_id", &conversation),
+                    ("state", &TurnState::Done),
+                    ("channel", &channel),
+                    ("message_id", &id),
+                    ("created_at", &at),
+                    ("started_at", &at),
+                    ("finished_at", &at),
+                    ("ended", &id),
+                    ("user_id", &asked_by),
+                    ("account", &account.filter(|_| caller.is_some())),
                 ],
             )?;
             last.open = Some(TurnId::from(turn));
@@ -436,22 +437,21 @@ fn append(
         }
     };
     let (version_of, hidden_with) = last.version(message, MessageId::from(id));
-    write.execute(
-        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at,
-             in_reply_to, finish_reason, version_of, hidden_with)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        params![
-            id,
-            conversation,
-            turn,
-            message.role,
-            message.content,
-            speaker,
-            at,
-            answered,
-            message.finish_reason.map(FinishReason::as_str),
-            version_of,
-            hidden_with,
+    let finish_reason = message.finish_reason.map(FinishReason::as_str);
+    write.insert(
+        "messages",
+        &[
+            ("id", &id),
+            ("conversation_id", &conversation),
+            ("turn_id", &turn),
+            ("role", &message.role),
+            ("content", &message.content),
+            ("speaker", &speaker),
+            ("created_at", &at),
+            ("in_reply_to", &answered),
+            ("finish_reason", &finish_reason),
+            ("version_of", &version_of),
+            ("hidden_with", &hidden_with),
         ],
     )?;
     index::add(write, MessageId::from(id), &message.content)?;

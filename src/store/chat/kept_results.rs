@@ -62,7 +62,7 @@ impl Store {
             write.execute(
                 "DELETE FROM kept_results WHERE id <=
                      (SELECT id FROM kept_results ORDER BY id DESC LIMIT 1 OFFSET ?1)",
-                params![KEPT_RESULTS as i64],
+                params![KEPT_RESULTS],
             )?;
             Ok(Some(id))
         })

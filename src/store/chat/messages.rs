@@ -119,7 +119,7 @@ impl Snapshot<'_> {
         let limit = limit.min(PAGE);
         let after = limit / 2;
         let mut page = self.page(id, limit - after, Some(around), UNTIL_MESSAGE)?;
-        let parameters = params![id, around, after as i64 + 1];
+        let parameters = params![id, around, after + 1];
         let (newer, has_newer) =
             page_of_messages(self.connection(), NEWER_MESSAGES, parameters, after)?;
         page.messages.extend(newer);
@@ -132,7 +132,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn repeated_openings(&self) -> Result<Vec<String>> {
-        match self.viewer.user_id() {
+        match self.sight.viewer.user_id() {
             Some(user) => Ok(self.values(REPEATED_OPENINGS, params![user])?),
             None => Ok(Vec::new()),
         }
@@ -147,12 +147,11 @@ impl Snapshot<'_> {
     ) -> Result<MessagePage> {
         let limit = limit.min(PAGE);
         let until = before.map_or(i64::MAX, MessageId::as_i64);
-        let (connection, sight) = self.parts();
-        conversations::check_seen(connection, sight, id)?;
-        let parameters = params![id, until, limit as i64 + 1];
-        let (mut messages, has_more) = page_of_messages(connection, sql, parameters, limit)?;
+        conversations::check_seen(&self.sight, id)?;
+        let parameters = params![id, until, limit + 1];
+        let (mut messages, has_more) = page_of_messages(self.connection(), sql, parameters, limit)?;
         if let Some(before) = before
-            && !connection.exists(IN_CONVERSATION, params![before, id])?
+            && !self.exists(IN_CONVERSATION, params![before, id])?
         {
             return Err(query::not_found("message", before).into());
         }
@@ -165,9 +164,9 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn message(&self, id: MessageId) -> Result<Durable<Message>> {
-        self.durable(|connection, sight| {
-            let from_row = |row: &Row<'_>| message_from_row(connection, row, SEEN_COLUMNS);
-            Ok(sight.find(connection, "message", MESSAGE, id, from_row)?.0)
+        self.durable(|sight| {
+            let from_row = |row: &Row<'_>| message_from_row(sight.connection(), row, SEEN_COLUMNS);
+            Ok(sight.find_seen("message", MESSAGE, id, from_row)?.0)
         })
     }
 }
@@ -364,23 +363,19 @@ pub(crate) fn insert_message(
         created_at: write.now,
         attachments: Vec::new(),
     };
-    // SELECT lets SQLite undo this statement alone when the disk is full, and not with VALUES
-    // the whole transaction, which others are part of.
-    write.execute(
-        "INSERT INTO messages
-             (id, conversation_id, turn_id, role, content, speaker, created_at, in_reply_to,
-              finish_reason)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9",
-        params![
-            message.id,
-            conversation_id,
-            turn_id,
-            message.role,
-            message.content,
-            message.speaker,
-            message.created_at,
-            message.in_reply_to,
-            message.finish_reason.map(FinishReason::as_str),
+    let finish_reason = new.finish_reason.map(FinishReason::as_str);
+    write.insert(
+        "messages",
+        &[
+            ("id", &message.id),
+            ("conversation_id", &conversation_id),
+            ("turn_id", &turn_id),
+            ("role", &message.role),
+            ("content", &message.content),
+            ("speaker", &message.speaker),
+            ("created_at", &message.created_at),
+            ("in_reply_to", &message.in_reply_to),
+            ("finish_reason", &finish_reason),
         ],
     )?;
     write.execute(

@@ -202,11 +202,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     if let Some(key) = &new.idempotency
         && let Some(earlier) = idempotency::earlier_turn(write, key)?
     {
-        return Ok(Begun::Repeat(turns::find(
-            write.connection,
-            &sight,
-            earlier,
-        )?));
+        return Ok(Begun::Repeat(turns::find(&sight, earlier)?));
     }
     if let Target::ReplayedHistory(replayed) = &new.target
         && let Some(turn) = replayed_history::waiting(write, &sight, replayed, &new.message)?
@@ -225,7 +221,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         .as_ref()
         .map(|earlier| {
             let conversation = placement.conversation_id;
-            versions::make_room(write, &new.viewer, conversation, earlier.message)
+            versions::make_room(write, &sight, conversation, earlier.message)
         })
         .transpose()?;
     let turn_id: TurnId = write.id();
@@ -243,7 +239,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         NewMessage::plain(Role::User, new.message, new.speaker),
     )?;
     let replaces = new.replaces.as_ref();
-    message.attachments = files::link(write, &new.viewer, message.id, replaces, new.attachments)?;
+    message.attachments = files::link(write, &sight, message.id, replaces, new.attachments)?;
     if let Some(root) = root {
         message.versions = versions::note(write, placement.conversation_id, message.id, root)?;
     }
@@ -272,25 +268,22 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         schedule_id: new.schedule,
         is_composed: new.is_composed,
     };
-    write.execute(
-        "INSERT INTO turns
-             (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id, tools, wanted_model, schedule_id, is_composed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        params![
-            turn.id,
-            turn.conversation_id,
-            turn.state,
-            turn.channel,
-            turn.account,
-            turn.message_id,
-            turn.created_at,
-            instructions,
-            turn.user_id,
-            turn.tools.as_ref().map(|tools| tools.join(",")),
-            new.model,
-            new.schedule,
-            new.is_composed,
+    write.insert(
+        "turns",
+        &[
+            ("id", &turn.id),
+            ("conversation_id", &turn.conversation_id),
+            ("state", &turn.state),
+            ("channel", &turn.channel),
+            ("account", &turn.account),
+            ("message_id", &turn.message_id),
+            ("created_at", &turn.created_at),
+            ("instructions", &instructions),
+            ("user_id", &turn.user_id),
+            ("tools", &turn.tools.as_ref().map(|tools| tools.join(","))),
+            ("wanted_model", &new.model),
+            ("schedule_id", &new.schedule),
+            ("is_composed", &new.is_composed),
         ],
     )?;
     if !steps.is_empty() {
@@ -310,7 +303,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
 
 /// The conversation of a new message, created if the target says so; and whether earlier
 /// messages were stored in it.
-fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement, bool)> {
+fn place(write: &Write<'_>, sight: &Sight<'_>, new: &NewTurn) -> Outcome<(Placement, bool)> {
     let created_for = |message: &str, account: Option<&str>, name: Option<&str>, sender| {
         conversations::create(
             write,
@@ -330,9 +323,7 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
     let placement = match &new.target {
         Target::Existing(id) => {
             let known = |row: &Row<'_>| known(row, &Belongs::from_row(row)?);
-            sight
-                .find(write.connection, "conversation", EXISTING, *id, known)?
-                .0
+            sight.find_seen("conversation", EXISTING, *id, known)?.0
         }
         Target::New => created(&new.message, new.account.as_deref(), None)?,
         Target::ReplayedHistory(replayed_history) => {

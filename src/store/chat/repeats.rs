@@ -68,16 +68,15 @@ impl Store {
         id: TurnId,
         request: Option<&IdempotencyKey>,
     ) -> Result<Option<Begun>> {
-        let (viewer, request) = (viewer.clone(), request.cloned());
-        let found = self.write(move |write| {
+        let request = request.cloned();
+        let found = self.write_for(viewer, move |write, sight| {
             // Its answer may have gone out just now.
             if let Some(IdempotencyKey { scope, key, .. }) = request
                 && write.value(TURN_OF_REQUEST, params![scope, key])? != Some(id)
             {
                 return Ok(None);
             }
-            let sight = viewer.sight(write.connection)?;
-            let mut turn = turns::find(write.connection, &sight, id)?;
+            let mut turn = turns::find(sight, id)?;
             let finished_at = "SELECT finished_at FROM turns WHERE id = ?";
             let ended: Option<Option<Timestamp>> = write.value(finished_at, params![id])?;
             let is_within = |time| (ended.flatten()).is_none_or(|at| at > write.now.minus(time));

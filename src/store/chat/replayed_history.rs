@@ -84,8 +84,7 @@ impl Snapshot<'_> {
         &self,
         replayed: &ReplayedHistory,
     ) -> Result<Option<ConversationId>> {
-        let (connection, sight) = self.parts();
-        let found = find(connection, sight, replayed, newest(&replayed.history))?;
+        let found = find(&self.sight, replayed, newest(&replayed.history))?;
         Ok(found.map(|(conversation_id, _)| conversation_id))
     }
 }
@@ -94,13 +93,13 @@ impl Snapshot<'_> {
 /// `create` makes one that begins with this message.
 pub(crate) fn place(
     write: &Write<'_>,
-    sight: &Sight,
+    sight: &Sight<'_>,
     replayed: &ReplayedHistory,
     new: &Following<'_>,
     create: impl FnOnce(&str) -> Outcome<Placement>,
 ) -> Outcome<(Placement, bool)> {
     let history = newest(&replayed.history);
-    let (placement, has_history) = match find(write.connection, sight, replayed, history)? {
+    let (placement, has_history) = match find(sight, replayed, history)? {
         Some((conversation_id, audience_id)) => {
             if let Some(last) = history.last() {
                 take_results(write, sight, conversation_id, &last.message, &last.steps)?;
@@ -151,7 +150,7 @@ pub(crate) fn place(
 /// The ended turn that was to get these results of its client's calls: it continues with them.
 pub(crate) fn waiting(
     write: &Write<'_>,
-    sight: &Sight,
+    sight: &Sight<'_>,
     replayed: &ReplayedHistory,
     message: &str,
 ) -> Outcome<Option<Turn>> {
@@ -164,7 +163,7 @@ pub(crate) fn waiting(
         steps: replayed.steps.clone(),
         reply: String::new(),
     });
-    let Some((conversation, _)) = find(write.connection, sight, replayed, &history)? else {
+    let Some((conversation, _)) = find(sight, replayed, &history)? else {
         return Ok(None);
     };
     let taken = take_results(write, sight, conversation, message, &replayed.steps)?;
@@ -182,7 +181,7 @@ pub(crate) fn waiting(
 /// answers this message, has ended, and its client had not returned them.
 fn take_results(
     write: &Write<'_>,
-    sight: &Sight,
+    sight: &Sight<'_>,
     conversation: ConversationId,
     message: &str,
     steps: &[Step],
@@ -192,7 +191,7 @@ fn take_results(
     let Some(id) = newest.flatten() else {
         return Ok(None);
     };
-    let turn = turns::find(write.connection, sight, id)?;
+    let turn = turns::find(sight, id)?;
     if !turn.state.is_final() {
         return Ok(None);
     }
@@ -239,8 +238,7 @@ fn newest(history: &[Exchange]) -> &[Exchange] {
 /// The credential's conversation that the client names, or else the newest that ends in this
 /// history.
 fn find(
-    connection: &Connection,
-    sight: &Sight,
+    sight: &Sight<'_>,
     replayed: &ReplayedHistory,
     history: &[Exchange],
 ) -> Outcome<Option<(ConversationId, AudienceId)>> {
@@ -249,8 +247,7 @@ fn find(
         (None, Some(last)) => sha256(last.message.as_bytes()),
         (None, None) => return Ok(None),
     };
-    let candidates = sight.rows(
-        connection,
+    let candidates = sight.seen_rows(
         CANDIDATES,
         params![
             replayed.credential.user_id,
@@ -261,7 +258,7 @@ fn find(
         |row| Ok((row.get("id")?, Belongs::from_row(row)?.audience_id)),
     )?;
     for (candidate, audience_id) in candidates {
-        if replayed.chat.is_some() || ends_in(connection, candidate, history)? {
+        if replayed.chat.is_some() || ends_in(sight.connection(), candidate, history)? {
             return Ok(Some((candidate, audience_id)));
         }
     }
@@ -345,20 +342,18 @@ fn store(
     };
     let message = insert(Role::User, &exchange.message, new.speaker)?;
     let reply = insert(Role::Assistant, &exchange.reply, None)?;
-    write.execute(
-        "INSERT INTO turns
-             (id, conversation_id, state, channel, message_id, reply_id, created_at, finished_at,
-              user_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
-        params![
-            turn_id,
-            conversation_id,
-            TurnState::Done,
-            new.channel,
-            message.id,
-            reply.id,
-            write.now,
-            new.owner,
+    write.insert(
+        "turns",
+        &[
+            ("id", &turn_id),
+            ("conversation_id", &conversation_id),
+            ("state", &TurnState::Done),
+            ("channel", &new.channel),
+            ("message_id", &message.id),
+            ("reply_id", &reply.id),
+            ("created_at", &write.now),
+            ("finished_at", &write.now),
+            ("user_id", &new.owner),
         ],
     )?;
     steps::insert_steps(write, turn_id, exchange.steps.clone(), false)

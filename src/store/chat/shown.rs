@@ -1,7 +1,7 @@
 //! What the model was shown of the memories and of the past, so that it is shown the same
 //! again: providers cache the unchanged beginning of a request.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
@@ -21,8 +21,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn shown_memories(&self, turn: TurnId) -> Result<Vec<Memory>> {
-        let (connection, sight) = self.parts();
-        Ok(of_turn(connection, sight, turn)?)
+        Ok(of_turn(&self.sight, turn)?)
     }
 }
 
@@ -88,15 +87,11 @@ impl Store {
 }
 
 /// The memories that were shown with a turn and are seen.
-pub(crate) fn of_turn(
-    connection: &Connection,
-    sight: &Sight,
-    turn: TurnId,
-) -> Outcome<Vec<Memory>> {
-    sight.rows(connection, SHOWN, params![turn], MOST, |row| {
+pub(crate) fn of_turn(sight: &Sight<'_>, turn: TurnId) -> Outcome<Vec<Memory>> {
+    sight.seen_rows(SHOWN, params![turn], MOST, |row| {
         Ok(Memory {
             shown_as: ShownAs::at(row.get("position")?),
-            ..memories::from_row(connection, &mut sight.directory(), row)?
+            ..memories::from_row(&sight.directory, row)?
         })
     })
 }

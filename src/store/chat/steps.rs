@@ -322,12 +322,11 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn arguments_of(&self, conversation: ConversationId, tool: &str) -> Result<Vec<String>> {
-        let (connection, sight) = self.parts();
-        if check_seen(connection, sight, conversation).is_err() {
+        if check_seen(&self.sight, conversation).is_err() {
             return Ok(Vec::new());
         }
         let parameters = params![conversation, tool];
-        let steps = connection.rows(STEPS_WITH, parameters, step_from_row)?;
+        let steps = self.rows(STEPS_WITH, parameters, step_from_row)?;
         let calls = steps.into_iter().flat_map(calls);
         let of_tool = calls.filter(|call| call.tool == tool);
         Ok(of_tool.map(|call| call.arguments).collect())

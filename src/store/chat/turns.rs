@@ -130,7 +130,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn turn(&self, id: TurnId) -> Result<Durable<Turn>> {
-        self.durable(|connection, sight| find(connection, sight, id))
+        self.durable(|sight| find(sight, id))
     }
 }
 
@@ -298,9 +298,9 @@ pub(crate) const UNFINISHED_STATES: &str = select_seen!(
      CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.finished_at IS NULL"
 );
 
-pub(crate) fn find(connection: &Connection, sight: &Sight, id: TurnId) -> Outcome<Turn> {
-    let turn = |row: &Row<'_>| from_row(connection, row);
-    Ok(sight.find(connection, "turn", FIND_TURN, id, turn)?.0)
+pub(crate) fn find(sight: &Sight<'_>, id: TurnId) -> Outcome<Turn> {
+    let turn = |row: &Row<'_>| from_row(sight.connection(), row);
+    Ok(sight.find_seen("turn", FIND_TURN, id, turn)?.0)
 }
 
 /// Appends steps that were found for the audience `found_for`.

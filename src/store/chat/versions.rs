@@ -49,10 +49,8 @@ impl Store {
     /// `not_found`; `invalid_request` for a message that has no versions, for one that goes
     /// with another version, and while the conversation has an unfinished turn.
     pub fn select_version(&self, viewer: &Viewer, id: MessageId) -> Result<Rearranged> {
-        let viewer = viewer.clone();
-        let write = move |write: &Write<'_>| {
-            let sight = viewer.sight(write.connection)?;
-            let place = find(write, &sight, id)?;
+        let write = move |write: &Write<'_>, sight: &Sight<'_>| {
+            let place = find(sight, id)?;
             let Some(root) = place.version_of else {
                 return Err(refused("error.no_versions", id));
             };
@@ -71,9 +69,9 @@ impl Store {
                 Some(with) => return Err(refused("error.version_goes_with", with)),
             }
             retitle(write, place.conversation_id, &titles)?;
-            rearranged(write, &sight, place.conversation_id, Vec::new())
+            rearranged(write, sight, place.conversation_id, Vec::new())
         };
-        self.rearrange(|| self.write(write))
+        self.rearrange(|| self.write_for(viewer, write))
     }
 
     /// Deletes a message with the other one of its turn, for good. One that has versions goes
@@ -84,12 +82,10 @@ impl Store {
     /// `not_found`; `unauthorized`; `invalid_request` while the conversation has an
     /// unfinished turn.
     pub fn delete_message(&self, viewer: &Viewer, id: MessageId) -> Result<Rearranged> {
-        let viewer = viewer.clone();
-        let write = move |write: &Write<'_>| {
-            let sight = viewer.sight(write.connection)?;
-            let place = find(write, &sight, id)?;
+        let write = move |write: &Write<'_>, sight: &Sight<'_>| {
+            let place = find(sight, id)?;
             let conversation = place.conversation_id;
-            check_own(write, &viewer, &place)?;
+            check_own(sight, &place)?;
             if let Some(with) = place.hidden_with
                 && place.version_of.is_some()
                 && with != id
@@ -105,14 +101,14 @@ impl Store {
             let root = version_of(write.connection, question)?;
             forget_view(write, conversation, question)?;
             let deleted = match root {
-                Some(root) => delete_version(write, &viewer, conversation, question, root)?,
+                Some(root) => delete_version(write, sight, conversation, question, root)?,
                 None => delete_exchange(write, question, place.turn_id)?,
             };
             recount(write, conversation)?;
             retitle(write, conversation, &titles)?;
-            rearranged(write, &sight, conversation, deleted)
+            rearranged(write, sight, conversation, deleted)
         };
-        self.rearrange(|| self.write(write))
+        self.rearrange(|| self.write_for(viewer, write))
     }
 }
 
@@ -124,16 +120,15 @@ impl Store {
 /// `invalid_request`.
 pub(crate) fn make_room(
     write: &Write<'_>,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     conversation: ConversationId,
     id: MessageId,
 ) -> Outcome<MessageId> {
-    let sight = viewer.sight(write.connection)?;
-    let place = find(write, &sight, id)?;
+    let place = find(sight, id)?;
     if place.conversation_id != conversation {
         return Err(not_found("message", id));
     }
-    check_own(write, viewer, &place)?;
+    check_own(sight, &place)?;
     match (place.role, place.hidden_with) {
         (Role::Assistant, _) => return Err(refused("error.is_reply", id)),
         (Role::User, Some(_)) => return Err(refused("error.written_anew", id)),
@@ -176,8 +171,8 @@ pub(crate) fn note(
     versions_of(write.connection, root)
 }
 
-fn find(write: &Write<'_>, sight: &Sight, id: MessageId) -> Outcome<Place> {
-    let (place, _) = sight.find(write.connection, "message", PLACE, id, |row| {
+fn find(sight: &Sight<'_>, id: MessageId) -> Outcome<Place> {
+    let (place, _) = sight.find_seen("message", PLACE, id, |row| {
         Ok(from_row!(row => Place {
             conversation_id, turn_id, role, version_of, hidden_with, asker
         }))
@@ -194,9 +189,9 @@ const PLACE: &str = select_seen!(
 
 /// Checks that somebody may replace or delete a message: who asked, and who may change the
 /// conversation.
-fn check_own(write: &Write<'_>, viewer: &Viewer, place: &Place) -> Outcome<()> {
-    if place.asker.is_none() || place.asker != viewer.user_id() {
-        conversations::check_change(write, viewer, place.conversation_id)?;
+fn check_own(sight: &Sight<'_>, place: &Place) -> Outcome<()> {
+    if place.asker.is_none() || place.asker != sight.viewer.user_id() {
+        conversations::check_change(sight, place.conversation_id)?;
     }
     Ok(())
 }
@@ -326,7 +321,7 @@ pub(crate) fn delete_exchange(
 /// `unauthorized` if others asked what follows, for who may not change the conversation.
 fn delete_version(
     write: &Write<'_>,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     conversation: ConversationId,
     id: MessageId,
     root: MessageId,
@@ -350,10 +345,10 @@ fn delete_version(
             "SELECT 1 FROM messages m INDEXED BY messages_hidden
              LEFT JOIN turns t ON t.id = m.turn_id
              WHERE m.hidden_with = ?1 AND m.role = 'user' AND t.user_id IS NOT ?2",
-            params![version, viewer.user_id()],
+            params![version, sight.viewer.user_id()],
         )?;
         if is_of_others {
-            conversations::check_change(write, viewer, conversation)?;
+            conversations::check_change(sight, conversation)?;
         }
         turns.extend(write.values::<TurnId>(
             "DELETE FROM turns WHERE id IN (
@@ -386,11 +381,11 @@ fn delete_version(
 
 fn rearranged(
     write: &Write<'_>,
-    sight: &Sight,
+    sight: &Sight<'_>,
     conversation_id: ConversationId,
     deleted: Vec<TurnId>,
 ) -> Outcome<Rearranged> {
-    let thing = conversations::check_seen(write.connection, sight, conversation_id)?;
+    let thing = conversations::check_seen(sight, conversation_id)?;
     Ok(Rearranged {
         conversation_id,
         readers: audience::readers(write.connection, thing.audience_id)?,

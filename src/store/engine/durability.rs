@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::{Acknowledge, Write};
-use crate::engine::readers::Lent;
+use crate::engine::readers::OpenSnapshot;
 use base::error::Result;
 
 /// A value that is on disk: a crash or a power cut does not take it back.
@@ -53,12 +53,9 @@ use base::error::Result;
 pub struct Durable<T>(T);
 
 impl<T> Durable<T> {
-    /// Runs statements on a reader that has been lent.
-    pub(crate) fn seen(
-        lent: &Lent<'_>,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
-    ) -> Result<Durable<T>> {
-        Ok(Durable(work(lent.connection())?))
+    /// Runs statements of an open snapshot, which is that of a reader.
+    pub(crate) fn seen(_: &OpenSnapshot, work: impl FnOnce() -> Outcome<T>) -> Result<Durable<T>> {
+        Ok(Durable(work()?))
     }
 
     /// The value alone, which nothing can tell from a provisional one.

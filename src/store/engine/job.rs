@@ -53,7 +53,17 @@ impl Write<'_> {
         Ok(self.prepare(sql)?.execute(parameters)?)
     }
 
-    /// The same, however many rows it changes.
+    /// Inserts a row with these columns.
+    pub fn insert(&self, table: &str, columns: &[(&str, &dyn ToSql)]) -> Outcome<()> {
+        let (names, values): (Vec<&str>, Vec<&dyn ToSql>) = columns.iter().copied().unzip();
+        let (names, places) = (names.join(", "), vec!["?"; values.len()].join(", "));
+        // SELECT lets SQLite undo this statement alone when the disk is full, and not with VALUES
+        // the whole transaction, which others are part of.
+        let sql = format!("INSERT INTO {table} ({names}) SELECT {places}");
+        self.run(&sql, &values)
+    }
+
+    /// Runs a statement, however many rows it changes.
     pub fn run(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<()> {
         self.execute(sql, parameters).map(drop)
     }

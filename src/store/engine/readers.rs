@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use crate::engine::commit_gate;
 use crate::engine::connection::{self, Purpose};
 use crate::engine::failure::{Failure, Outcome, closed};
+use crate::engine::query::Statements;
 use base::error::{Error, Result};
 use base::sync::channel::{Receiver, Sender, bounded};
 
@@ -178,6 +179,29 @@ pub(crate) struct Lent<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
     search: Option<Search<'a>>,
+}
+
+/// Where somebody's reads run.
+pub(crate) enum Source<'a> {
+    /// On a reader, whose transaction ends with this.
+    Reader(Lent<'a>),
+    /// On a connection whose transaction is another's.
+    Open(&'a Connection),
+}
+
+impl<'a> From<&'a Connection> for Source<'a> {
+    fn from(connection: &'a Connection) -> Source<'a> {
+        Source::Open(connection)
+    }
+}
+
+impl Statements for Source<'_> {
+    fn connection(&self) -> &Connection {
+        match self {
+            Source::Reader(lent) => lent.connection(),
+            Source::Open(connection) => connection,
+        }
+    }
 }
 
 /// One of those that may search; dropping it lets another one.

@@ -25,7 +25,7 @@ use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::{Statements, not_found};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Belongs, Sight, Viewer};
+use crate::sight::viewer::{Belongs, Sight};
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, TurnId, UserId};
 use protocol::record::Attachment;
@@ -50,8 +50,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`, also while it has not arrived whole.
     pub fn attachment(&self, id: AttachmentId) -> Result<Attachment> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, &self.viewer, id)?)
+        Ok(find(&self.sight, id)?)
     }
 
     /// The same, with at most `most` of its bytes from `start` on: fewer at its end,
@@ -65,9 +64,8 @@ impl Snapshot<'_> {
         start: u64,
         most: usize,
     ) -> Result<(Attachment, Vec<u8>)> {
-        let (connection, sight) = self.parts();
-        let attachment = find(connection, sight, &self.viewer, id)?;
-        Ok(with_part(connection, attachment, start, most)?)
+        let attachment = find(&self.sight, id)?;
+        Ok(with_part(self.connection(), attachment, start, most)?)
     }
 
     /// A file of a message of this conversation, with at most `most` of its first bytes.
@@ -108,7 +106,7 @@ impl Store {
             let pieces = write.execute(
                 "DELETE FROM attachment_pieces WHERE id IN (
                      SELECT id FROM attachment_pieces WHERE attachment_id = ?1 LIMIT ?2)",
-                params![id, DELETED_AT_ONCE as i64],
+                params![id, DELETED_AT_ONCE],
             )?;
             if pieces < DELETED_AT_ONCE {
                 write.execute("DELETE FROM deleted_attachments WHERE id = ?", params![id])?;
@@ -128,14 +126,9 @@ pub struct Replaced {
 }
 
 /// Finds one that has arrived whole.
-fn find(
-    connection: &Connection,
-    sight: &Sight,
-    viewer: &Viewer,
-    id: AttachmentId,
-) -> Outcome<Attachment> {
-    let (attachment, is_seen) = connection.find("attachment", FIND, id, |row| {
-        let is_seen = is_seen(sight, viewer, row)?;
+fn find(sight: &Sight<'_>, id: AttachmentId) -> Outcome<Attachment> {
+    let (attachment, is_seen) = sight.find("attachment", FIND, id, |row| {
+        let is_seen = is_seen(sight, row)?;
         Ok((attachment_from_row(row)?, is_seen))
     })?;
     match is_seen {
@@ -144,12 +137,12 @@ fn find(
     }
 }
 
-fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> Outcome<bool> {
+fn is_seen(sight: &Sight<'_>, row: &Row<'_>) -> Outcome<bool> {
     let Some(audience_id) = row.get::<_, Option<AudienceId>>("audience_id")? else {
         let uploader: Option<UserId> = row.get("user_id")?;
         let is_of_household: bool = row.get("household_only")?;
-        let is_narrowed_out = viewer.is_household_only() && !is_of_household;
-        return Ok(uploader.is_some() && uploader == viewer.user_id() && !is_narrowed_out);
+        let is_narrowed_out = sight.viewer.is_household_only() && !is_of_household;
+        return Ok(uploader.is_some() && uploader == sight.viewer.user_id() && !is_narrowed_out);
     };
     Ok(sight.sees(&Belongs {
         audience_id,
@@ -189,7 +182,7 @@ fn attachment_from_row(row: &Row<'_>) -> Outcome<Attachment> {
         attachment_id: row.get("id")?,
         name: row.get("name")?,
         media_type: row.get("media_type")?,
-        bytes: row.get::<_, i64>("bytes")?.unsigned_abs(),
+        bytes: row.get("bytes")?,
     })
 }
 
@@ -197,12 +190,11 @@ fn attachment_from_row(row: &Row<'_>) -> Outcome<Attachment> {
 fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> Outcome<Vec<u8>> {
     let mut found = Vec::new();
     while found.len() < most {
-        let place = column(start + found.len() as u64);
+        let place = start + found.len() as u64;
         let added = connection.row(PIECE_AT, params![id, place], |row| {
-            let skipped =
-                usize::try_from(place - row.get::<_, i64>("start")?).unwrap_or(usize::MAX);
+            let skipped = place - row.get::<_, u64>("start")?;
             let data = row.get_ref("data")?.as_blob()?;
-            let rest = data.get(skipped..).unwrap_or_default();
+            let rest = data.get(skipped as usize..).unwrap_or_default();
             let added = rest.len().min(most - found.len());
             found.extend_from_slice(&rest[..added]);
             Ok(added)
@@ -222,8 +214,9 @@ fn with_part(
     most: usize,
 ) -> Outcome<(Attachment, Vec<u8>)> {
     let id = attachment.attachment_id;
+    let start = start.min(attachment.bytes);
     let part = part(connection, id, start, most)?;
-    let expected = attachment.bytes.saturating_sub(start).min(most as u64);
+    let expected = (attachment.bytes - start).min(most as u64);
     match part.len() as u64 == expected {
         true => Ok((attachment, part)),
         // It was deleted between the two statements.
@@ -235,11 +228,11 @@ fn with_part(
 fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
     write.execute(
         "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",
-        params![id, column(start), data],
+        params![id, start, data],
     )?;
     write.run(
         "UPDATE attachments SET received = received + ?2 WHERE id = ?1",
-        params![id, data.len() as i64],
+        params![id, data.len()],
     )
 }
 
@@ -278,13 +271,8 @@ fn copy(
 fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
     write.run(
         "UPDATE messages SET attachment_count = attachment_count + ?2 WHERE id = ?1",
-        params![message, more as i64],
+        params![message, more],
     )
-}
-
-/// A number of bytes as a column has it. None is near the largest.
-fn column(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Keeps what a tool brought in a turn.

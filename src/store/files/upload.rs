@@ -6,14 +6,13 @@ use rusqlite::params;
 
 use super::content::{BEGINNING, TextCheck, by_beginning};
 use super::{
-    PIECE_BYTES, Replaced, append, attachment_from_row, check_space, column, copy, count, find,
-    name, part,
+    PIECE_BYTES, Replaced, append, attachment_from_row, check_space, copy, count, find, name, part,
 };
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, not_found};
-use crate::sight::viewer::Viewer;
+use crate::sight::viewer::{Sight, Viewer};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, MessageId, UserId};
@@ -23,9 +22,9 @@ use protocol::record::Attachment;
 /// How long an attachment is kept that no message carries.
 const UNUSED: Duration = Duration::from_secs(24 * 60 * 60);
 /// Most attachments of one person that no message carries.
-const MOST_UNUSED: i64 = 256;
+const MOST_UNUSED: usize = 256;
 /// Most files of one person that are arriving: half of those that arrive over HTTP.
-const MOST_ARRIVING: i64 = 8;
+const MOST_ARRIVING: usize = 8;
 /// Longest type that is kept as a hint, in characters.
 const TYPE_CHARACTERS: usize = 100;
 
@@ -128,18 +127,16 @@ impl Store {
             check_number(write, new.viewer.user_id(), &limits)?;
             check_space(write, new.bytes, &limits)?;
             let id: AttachmentId = write.id();
-            write.execute(
-                "INSERT INTO attachments
-                     (id, name, declared_type, bytes, user_id, expires_at, household_only)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    id,
-                    name::cleaned(&new.name),
-                    new.declared_type.as_deref().map(hint),
-                    column(new.bytes),
-                    new.viewer.user_id(),
-                    write.now.plus(limits.time),
-                    new.viewer.is_household_only(),
+            write.insert(
+                "attachments",
+                &[
+                    ("id", &id),
+                    ("name", &name::cleaned(&new.name)),
+                    ("declared_type", &new.declared_type.as_deref().map(hint)),
+                    ("bytes", &new.bytes),
+                    ("user_id", &new.viewer.user_id()),
+                    ("expires_at", &write.now.plus(limits.time)),
+                    ("household_only", &new.viewer.is_household_only()),
                 ],
             )?;
             Ok(id)
@@ -236,9 +233,9 @@ fn check_number(write: &Write<'_>, user: Option<UserId>, limits: &UploadLimits) 
         "SELECT count(*), ifnull(sum(media_type IS NULL AND expires_at > ?2), 0)
          FROM attachments WHERE user_id = ?1",
         params![user, write.now],
-        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+        |row| Ok(row.try_into()?),
     )?;
-    let (unused, arriving) = counted.unwrap_or_default();
+    let (unused, arriving): (usize, usize) = counted.unwrap_or_default();
     let seconds = limits.time.as_secs();
     let (why, wait) = if arriving >= MOST_ARRIVING {
         let (most, seconds) = (MOST_ARRIVING.to_string(), seconds.to_string());
@@ -282,8 +279,8 @@ fn add(
         params![id, viewer.user_id(), viewer.is_household_only()],
         |row| {
             Ok(Arriving {
-                bytes: row.get::<_, i64>(0)?.unsigned_abs(),
-                received: row.get::<_, i64>(1)?.unsigned_abs(),
+                bytes: row.get(0)?,
+                received: row.get(1)?,
                 expires_at: row.get(2)?,
                 is_complete: row.get(3)?,
             })
@@ -330,7 +327,7 @@ fn add(
 /// `invalid_request` for one that has not arrived whole.
 pub(crate) fn link(
     write: &Write<'_>,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     message: MessageId,
     replaces: Option<&Replaced>,
     new: NewAttachments,
@@ -345,7 +342,7 @@ pub(crate) fn link(
                     |earlier: &Replaced| copy(write, message, earlier.message, id, &earlier.limits);
                 match replaces.map(copy).transpose()?.flatten() {
                     Some(copy) => Ok(copy),
-                    None => take(write, viewer, message, id),
+                    None => take(write, sight, message, id),
                 }
             })
             .collect::<Outcome<Vec<Attachment>>>()?,
@@ -364,11 +361,11 @@ pub(crate) fn link(
 
 fn take(
     write: &Write<'_>,
-    viewer: &Viewer,
+    sight: &Sight<'_>,
     message: MessageId,
     id: AttachmentId,
 ) -> Outcome<Attachment> {
-    let (user, is_narrow) = (viewer.user_id(), viewer.is_household_only());
+    let (user, is_narrow) = (sight.viewer.user_id(), sight.viewer.is_household_only());
     let taken = write.row(
         concat!(
             "UPDATE attachments SET message_id = ?4, user_id = NULL, expires_at = NULL \
@@ -394,12 +391,7 @@ fn take(
         .into());
     }
     // Who does not see it learns nothing of it.
-    find(
-        write.connection,
-        &viewer.sight(write.connection)?,
-        viewer,
-        id,
-    )?;
+    find(sight, id)?;
     let sent = Said::of("error.file_sent", &[("id", &id.to_string())]);
     Err(Error::not_found(sent).into())
 }
@@ -418,16 +410,15 @@ pub(super) fn store_file(
         media_type: file.media_type().to_owned(),
         bytes: file.data.len() as u64,
     };
-    write.execute(
-        "INSERT INTO attachments (id, name, media_type, declared_type, bytes, message_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            attachment.attachment_id,
-            attachment.name,
-            attachment.media_type,
-            file.declared_type.as_deref().map(hint),
-            column(attachment.bytes),
-            message,
+    write.insert(
+        "attachments",
+        &[
+            ("id", &attachment.attachment_id),
+            ("name", &attachment.name),
+            ("media_type", &attachment.media_type),
+            ("declared_type", &file.declared_type.as_deref().map(hint)),
+            ("bytes", &attachment.bytes),
+            ("message_id", &message),
         ],
     )?;
     for (number, piece) in file.data.chunks(PIECE_BYTES).enumerate() {

@@ -70,8 +70,9 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn next_events(&self, from: Timestamp, until: Timestamp) -> Result<Vec<CalendarEvent>> {
-        let (connection, sight) = self.parts();
-        Ok(sight.rows(connection, BETWEEN, params![from, until], MOST, event)?)
+        Ok(self
+            .sight
+            .seen_rows(BETWEEN, params![from, until], MOST, event)?)
     }
 
     /// An event.
@@ -79,8 +80,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn event(&self, id: EventId) -> Result<CalendarEvent> {
-        let (connection, sight) = self.parts();
-        Ok(sight.find(connection, "event", ONE, id, event)?.0)
+        Ok(self.sight.find_seen("event", ONE, id, event)?.0)
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn events_between(
     until: Timestamp,
 ) -> Outcome<Vec<CalendarEvent>> {
     let sight = viewer.sight(connection)?;
-    sight.rows(connection, BETWEEN, params![from, until], MOST, event)
+    sight.seen_rows(BETWEEN, params![from, until], MOST, event)
 }
 
 macro_rules! select {

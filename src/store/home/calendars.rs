@@ -8,6 +8,7 @@ use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, from_row};
 use crate::home::trigger::plan_events;
+use crate::sight::audience::Directory;
 use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
@@ -135,9 +136,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn calendars(&self) -> Result<Vec<Calendar>> {
-        let (connection, sight) = self.parts();
-        let most = usize::MAX;
-        Ok(sight.rows(connection, ALL, params![], most, |row| calendar(self, row))?)
+        let from_row = |row: &Row<'_>| calendar(&self.sight.directory, row);
+        Ok(self.sight.seen_rows(ALL, params![], usize::MAX, from_row)?)
     }
 
     /// A calendar.
@@ -145,10 +145,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn calendar(&self, id: CalendarId) -> Result<Calendar> {
-        let (connection, sight) = self.parts();
-        Ok(sight
-            .find(connection, "calendar", ONE, id, |row| calendar(self, row))?
-            .0)
+        let from_row = |row: &Row<'_>| calendar(&self.sight.directory, row);
+        Ok(self.sight.find_seen("calendar", ONE, id, from_row)?.0)
     }
 
     /// The same, with what is needed to change it where it is kept.
@@ -156,8 +154,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn calendar_source(&self, id: CalendarId) -> Result<CalendarSource> {
-        let (connection, sight) = self.parts();
-        Ok(sight.find(connection, "calendar", ONE, id, source)?.0)
+        Ok(self.sight.find_seen("calendar", ONE, id, source)?.0)
     }
 }
 
@@ -178,8 +175,8 @@ impl Store {
     pub fn add_calendar(&self, new: NewCalendar) -> Result<CalendarId> {
         self.write(move |write| {
             let owned = "SELECT count(*) FROM calendars WHERE owner_id = ?";
-            let owned: Option<i64> = write.value(owned, params![new.owner_id])?;
-            if owned.unwrap_or_default() >= CALENDARS as i64 {
+            let owned: Option<usize> = write.value(owned, params![new.owner_id])?;
+            if owned.unwrap_or_default() >= CALENDARS {
                 let fields = [("most", &*CALENDARS.to_string())];
                 return Err(Error::refused("error.calendars_full", &fields).into());
             }
@@ -191,23 +188,22 @@ impl Store {
                 &new.audience,
                 UnknownName::Refuse,
             )?;
-            write.execute(
-                "INSERT INTO calendars (id, name, folded, url, username, password, owner_id,
-                     audience_id, is_read_only, may_be_local, refresh_minutes, created_at, next_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12)",
-                params![
-                    id,
-                    name,
-                    folded(&name),
-                    new.url,
-                    new.username,
-                    new.password,
-                    new.owner_id,
-                    audience,
-                    new.is_read_only,
-                    new.may_be_local,
-                    new.refresh_minutes,
-                    write.now,
+            write.insert(
+                "calendars",
+                &[
+                    ("id", &id),
+                    ("name", &name),
+                    ("folded", &folded(&name)),
+                    ("url", &new.url),
+                    ("username", &new.username),
+                    ("password", &new.password),
+                    ("owner_id", &new.owner_id),
+                    ("audience_id", &audience),
+                    ("is_read_only", &new.is_read_only),
+                    ("may_be_local", &new.may_be_local),
+                    ("refresh_minutes", &new.refresh_minutes),
+                    ("created_at", &write.now),
+                    ("next_at", &write.now),
                 ],
             )?;
             Ok(id)
@@ -225,14 +221,13 @@ impl Store {
         id: CalendarId,
         change: CalendarChange,
     ) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let (before, belongs) = changeable(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let (before, belongs) = changeable(sight, id)?;
             let readers = audience::readers(write.connection, belongs.audience_id)?;
             let owner = before.owner_id;
             let is_of_place =
                 change.url.is_some() || change.username.is_some() || change.password.is_some();
-            if is_of_place && viewer.user_id().is_some_and(|user| user != owner) {
+            if is_of_place && sight.viewer.user_id().is_some_and(|user| user != owner) {
                 let refused = Said::of("error.calendar_place", &[]);
                 return Err(Error::unauthorized(refused).into());
             }
@@ -286,9 +281,8 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not change it.
     pub fn remove_calendar(&self, viewer: &Viewer, id: CalendarId) -> Result<(String, Readers)> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let (calendar, belongs) = changeable(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let (calendar, belongs) = changeable(sight, id)?;
             write.execute("DELETE FROM calendars WHERE id = ?", params![id])?;
             plan_events(write, None)?;
             let readers = audience::readers(write.connection, belongs.audience_id)?;
@@ -356,14 +350,9 @@ const ONE: &str = select!("WHERE c.id = ?");
 pub(crate) const DUE: &str = "SELECT * FROM calendars INDEXED BY calendars_due WHERE next_at <= ? ORDER BY next_at LIMIT 100";
 
 /// The calendar of this id and whose it is, if the viewer may change it.
-fn changeable(
-    write: &Write<'_>,
-    viewer: &Viewer,
-    id: CalendarId,
-) -> Outcome<(CalendarSource, Belongs)> {
-    let sight: Sight = viewer.sight(write.connection)?;
-    let found = sight.find(write.connection, "calendar", ONE, id, source)?;
-    sight.check_change(write.connection, "calendar", &found.1)?;
+fn changeable(sight: &Sight<'_>, id: CalendarId) -> Outcome<(CalendarSource, Belongs)> {
+    let found = sight.find_seen("calendar", ONE, id, source)?;
+    sight.check_change("calendar", &found.1)?;
     Ok(found)
 }
 
@@ -389,16 +378,13 @@ fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) ->
     Ok(name)
 }
 
-fn calendar(seen: &Snapshot<'_>, row: &Row<'_>) -> Outcome<Calendar> {
-    let (connection, sight) = seen.parts();
+fn calendar(directory: &Directory<'_>, row: &Row<'_>) -> Outcome<Calendar> {
     let belongs = Belongs::from_row(row)?;
-    let mut directory = sight.directory();
     Ok(from_row!(row => Calendar {
         id, name, url, username, owner_id, owner, is_read_only, can_write, refresh_minutes,
-        read_at, problem, is_failing;
+        read_at, problem, is_failing, events;
         has_password: row.get::<_, Option<Vec<u8>>>("password")?.is_some(),
-        audience: directory.audience(connection, belongs.owner_id, belongs.audience_id)?,
-        events: row.get::<_, i64>("events")?.unsigned_abs(),
+        audience: directory.audience(belongs.owner_id, belongs.audience_id)?,
     }))
 }
 

@@ -52,13 +52,8 @@ fn add_memory(write: &Write<'_>, new: &ExportedMemory, ownership: &Ownership) ->
     let audience = ownership.intern(write)?;
     let at = new.created_at.min(write.now);
     let search_words = search_words::clean(&new.search_words);
-    let id = free_id(
-        write,
-        "memories",
-        new.memory_id.map(MemoryId::as_i64),
-        at,
-        0,
-    )?;
+    let wanted = new.memory_id.map(MemoryId::as_i64);
+    let id = free_id(write, "memories", wanted, at, 0)?;
     let added = write.execute(
         "INSERT OR IGNORE INTO memories (id, content, speaker, created_at, owner_id, audience_id,
              channel, account, is_outside, search_words)
@@ -113,40 +108,34 @@ fn add_schedule(
         )?,
     };
     let at = new.created_at.min(write.now);
-    write.execute(
-        "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account, cron,
-             next_at, planned_at, last_at, is_paused, created_at, is_wait, owner_id,
-             audience_id, is_outside, is_said, local_at, trigger, only_if_changed, is_composed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-             ?19, ?20, ?21)",
-        params![
-            free_id(
-                write,
-                "schedules",
-                new.schedule_id.map(ScheduleId::as_i64),
-                at,
-                0
-            )?,
-            new.prompt,
-            new.made_by.as_ref().or(new.owner.as_ref()),
-            conversation,
-            new.channel,
-            new.webhook,
-            timing.and_then(|timing| timing.cron.as_ref()),
-            timing.map(|timing| timing.next_at),
-            new.planned_at.min(write.now),
-            new.last_at,
-            new.paused || is_guest(write.connection, owner)?,
-            new.created_at,
-            timing.is_some_and(|timing| timing.is_wait),
-            owner,
-            ownership.intern(write)?,
-            new.outside,
-            new.is_said,
-            timing.and_then(|timing| timing.local.as_ref()),
-            new.on,
-            schedules::to_column(&new.only_if_changed),
-            new.is_composed,
+    let wanted = new.schedule_id.map(ScheduleId::as_i64);
+    let id = free_id(write, "schedules", wanted, at, 0)?;
+    let is_paused = new.paused || is_guest(write.connection, owner)?;
+    let only_if_changed = schedules::to_column(&new.only_if_changed);
+    write.insert(
+        "schedules",
+        &[
+            ("id", &id),
+            ("prompt", &new.prompt),
+            ("owner", &new.made_by.as_ref().or(new.owner.as_ref())),
+            ("conversation_id", &conversation),
+            ("channel", &new.channel),
+            ("account", &new.webhook),
+            ("cron", &timing.and_then(|timing| timing.cron.as_ref())),
+            ("next_at", &timing.map(|timing| timing.next_at)),
+            ("planned_at", &new.planned_at.min(write.now)),
+            ("last_at", &new.last_at),
+            ("is_paused", &is_paused),
+            ("created_at", &new.created_at),
+            ("is_wait", &timing.is_some_and(|timing| timing.is_wait)),
+            ("owner_id", &owner),
+            ("audience_id", &ownership.intern(write)?),
+            ("is_outside", &new.outside),
+            ("is_said", &new.is_said),
+            ("local_at", &timing.and_then(|timing| timing.local.as_ref())),
+            ("trigger", &new.on),
+            ("only_if_changed", &only_if_changed),
+            ("is_composed", &new.is_composed),
         ],
     )?;
     Ok(true)

@@ -9,7 +9,7 @@ use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, from_row};
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::{Belongs, Viewer};
+use crate::sight::viewer::{Belongs, Sight, Viewer};
 use base::composed::line;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ItemId, TurnId};
@@ -85,18 +85,11 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn lists(&self) -> Result<Vec<ListSummary>> {
-        let (connection, sight) = self.parts();
-        if !sight.sees(&HOUSEHOLD) {
+        if !self.sight.sees(&HOUSEHOLD) {
             return Ok(Vec::new());
         }
-        let summaries = connection.rows(SUMMARIES, params![], |row| {
-            let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-            Ok(ListSummary {
-                name: row.get("name")?,
-                items: count("items")?,
-                unchecked: count("unchecked")?,
-                is_outside: row.get("is_outside")?,
-            })
+        let summaries = self.rows(SUMMARIES, params![], |row| {
+            Ok(from_row!(row => ListSummary { name, items, unchecked, is_outside }))
         })?;
         Ok(summaries)
     }
@@ -106,14 +99,13 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn list(&self, name: &str) -> Result<List> {
-        let (connection, sight) = self.parts();
-        let found = match sight.sees(&HOUSEHOLD) {
-            true => find(connection, name)?,
+        let found = match self.sight.sees(&HOUSEHOLD) {
+            true => find(self.connection(), name)?,
             false => None,
         };
         let (id, list) = found.ok_or_else(|| unknown(name))?;
         Ok(List {
-            items: connection.rows(ITEMS_OF, params![id], item)?,
+            items: self.rows(ITEMS_OF, params![id], item)?,
             ..list
         })
     }
@@ -127,9 +119,9 @@ impl Store {
     /// `not_found` for the list or an item, `invalid_request` over a limit,
     /// `unauthorized` for who does not see the lists.
     pub fn update_list(&self, viewer: &Viewer, name: &str, change: ListChange) -> Result<List> {
-        let (viewer, name) = (viewer.clone(), name.to_owned());
-        self.write(move |write| {
-            check_sees(write.connection, &viewer)?;
+        let name = name.to_owned();
+        self.write_for(viewer, move |write, sight| {
+            check_sees(sight)?;
             let (id, mut list) = match find(write.connection, &name)? {
                 Some(found) => found,
                 None if change.add.is_empty() => return Err(unknown(&name)),
@@ -157,9 +149,8 @@ impl Store {
     /// # Errors
     /// As of [`Store::update_list`].
     pub fn import_list(&self, viewer: &Viewer, new: List) -> Result<(usize, bool)> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            check_sees(write.connection, &viewer)?;
+        self.write_for(viewer, move |write, sight| {
+            check_sees(sight)?;
             let found = find(write.connection, &new.name)?;
             let is_new = found.is_none();
             let (id, mut list) = match found {
@@ -189,9 +180,9 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who does not see the lists.
     pub fn delete_list(&self, viewer: &Viewer, name: &str) -> Result<String> {
-        let (viewer, name) = (viewer.clone(), name.to_owned());
-        self.write(move |write| {
-            check_sees(write.connection, &viewer)?;
+        let name = name.to_owned();
+        self.write_for(viewer, move |write, sight| {
+            check_sees(sight)?;
             let (id, list) = find(write.connection, &name)?.ok_or_else(|| unknown(&name))?;
             write.execute("DELETE FROM lists WHERE id = ?", params![id])?;
             Ok(list.name)
@@ -206,8 +197,8 @@ const HOUSEHOLD: Belongs = Belongs {
     account: None,
 };
 
-fn check_sees(connection: &Connection, viewer: &Viewer) -> Outcome<()> {
-    match viewer.sight(connection)?.sees(&HOUSEHOLD) {
+fn check_sees(sight: &Sight<'_>) -> Outcome<()> {
+    match sight.sees(&HOUSEHOLD) {
         true => Ok(()),
         false => Err(Error::unauthorized(Said::of("error.lists_of_household", &[])).into()),
     }
@@ -254,8 +245,8 @@ fn told(list: &List, change: &ListChange) -> String {
 
 fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {
     let name = checked_line(name, "error.list_name", LIST_NAME_BYTES)?;
-    let count = write.value::<i64>(COUNT, params![])?;
-    if count.unwrap_or_default().unsigned_abs() >= LISTS as u64 {
+    let count: Option<usize> = write.value(COUNT, params![])?;
+    if count.unwrap_or_default() >= LISTS {
         return Err(too_many("error.lists_full", LISTS));
     }
     let id: i64 = write.id();

@@ -137,15 +137,14 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn is_seen_by_more(&self, memory: &str, audience: AudienceId) -> Result<bool> {
-        let (connection, sight) = self.parts();
-        let Some(id) = find_to_replace(connection, sight, memory)? else {
+        let Some(id) = find_to_replace(&self.sight, memory)? else {
             return Ok(false);
         };
-        let of_memory = connection.row(MEMORY, params![id], |row| {
+        let of_memory = self.row(MEMORY, params![id], |row| {
             Ok(Belongs::from_row(row)?.audience_id)
         })?;
         Ok(match of_memory {
-            Some(of_memory) => audience::is_wider(connection, audience, of_memory)?,
+            Some(of_memory) => audience::is_wider(self.connection(), audience, of_memory)?,
             None => false,
         })
     }
@@ -162,13 +161,12 @@ impl Snapshot<'_> {
         vector: Option<&Vector>,
         limit: usize,
     ) -> Result<Vec<Memory>> {
-        let (connection, sight) = self.parts();
         let index = &self.store.memory_index;
         let most = limit.min(MOST);
-        let mut seen = index.seen(connection, sight)?;
-        let ids = seen.choose(connection, query, vector, Choice::Any, most)?;
+        let mut seen = index.seen(&self.sight)?;
+        let ids = seen.choose(self.connection(), query, vector, Choice::Any, most)?;
         drop(seen);
-        Ok(load(connection, sight, ids)?)
+        Ok(load(&self.sight, ids)?)
     }
 
     /// The memories to show with a message: all that are seen, oldest first, if they fit into
@@ -188,13 +186,18 @@ impl Snapshot<'_> {
         shown: &HashSet<MemoryId>,
         most_bytes: usize,
     ) -> Result<Vec<Memory>> {
-        let (connection, sight) = self.parts();
         let index = &self.store.memory_index;
-        let mut seen = index.seen(connection, sight)?;
+        let mut seen = index.seen(&self.sight)?;
         let fit_all = fit_all(&seen, most_bytes);
         let mut matching = match fit_all && !seen.glances().any(|one| one.is_outside) {
             true => Vec::new(),
-            false => seen.choose(connection, message, vector, Choice::Relevant, MOST_RELEVANT)?,
+            false => seen.choose(
+                self.connection(),
+                message,
+                vector,
+                Choice::Relevant,
+                MOST_RELEVANT,
+            )?,
         };
         let is_outside = |id: &MemoryId| seen.glances().any(|one| one.id == *id && one.is_outside);
         if fit_all {
@@ -219,7 +222,7 @@ impl Snapshot<'_> {
                 let taken: usize = seen.glances().filter(is_shown).map(bytes_of).sum();
                 let room = most_bytes.saturating_sub(taken);
                 let candidates: Vec<&Glance> = seen.glances().filter(is_other).collect();
-                used_or_new(connection, &candidates, room)?
+                used_or_new(self.connection(), &candidates, room)?
             }
         };
         let outdated: Vec<MemoryId> = seen
@@ -241,7 +244,7 @@ impl Snapshot<'_> {
             (others, ShownAs::Other),
             (former, ShownAs::Former),
         ] {
-            let loaded = load(connection, sight, ids)?.into_iter();
+            let loaded = load(&self.sight, ids)?.into_iter();
             memories.extend(loaded.map(|memory| Memory { shown_as, ..memory }));
         }
         Ok(memories)
@@ -252,8 +255,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn has_many_memories(&self, most_bytes: usize) -> Result<bool> {
-        let (connection, sight) = self.parts();
-        let seen = self.store.memory_index.seen(connection, sight)?;
+        let seen = self.store.memory_index.seen(&self.sight)?;
         Ok(!fit_all(&seen, most_bytes))
     }
 
@@ -263,11 +265,10 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn outdated_by(&self, id: MemoryId) -> Result<Option<Memory>> {
-        let (connection, sight) = self.parts();
-        let seen = self.store.memory_index.seen(connection, sight)?;
+        let seen = self.store.memory_index.seen(&self.sight)?;
         let old = seen.outdated_by(id);
         drop(seen);
-        Ok(load(connection, sight, old.into_iter().collect())?.pop())
+        Ok(load(&self.sight, old.into_iter().collect())?.pop())
     }
 
     /// One memory.
@@ -275,8 +276,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`; `server_error` when the database cannot be read.
     pub fn memory(&self, id: MemoryId) -> Result<Memory> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, id)?.0)
+        Ok(find(&self.sight, id)?.0)
     }
 
     /// All memories, newest first, at most 1,000.
@@ -284,9 +284,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn memories(&self) -> Result<Vec<Memory>> {
-        let (connection, sight) = self.parts();
-        let all = sight.rows(connection, MEMORIES, params![], MOST, |row| {
-            from_row(connection, &mut sight.directory(), row)
+        let all = self.sight.seen_rows(MEMORIES, params![], MOST, |row| {
+            from_row(&self.sight.directory, row)
         });
         Ok(all?)
     }
@@ -319,15 +318,13 @@ impl Store {
         replaced: &str,
         new: NewMemory,
     ) -> Result<(Memory, Memory)> {
-        let (viewer, replaced) = (viewer.clone(), replaced.to_owned());
-        self.write(move |write| {
-            let connection = write.connection;
-            let sight = viewer.sight(connection)?;
-            let Some(id) = find_to_replace(connection, &sight, &replaced)? else {
+        let replaced = replaced.to_owned();
+        self.write_for(viewer, move |write, sight| {
+            let Some(id) = find_to_replace(sight, &replaced)? else {
                 return Err(not_found("memory", replaced));
             };
-            let (old, thing) = find(connection, &sight, id)?;
-            sight.check_delete(connection, "memory", &thing)?;
+            let (old, thing) = find(sight, id)?;
+            sight.check_delete("memory", &thing)?;
             if let Some(turn) = new.told_in {
                 // Its call may have the text.
                 note_told(write, turn, old.id)?;
@@ -344,11 +341,9 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not delete it.
     pub fn forget(&self, viewer: &Viewer, id: MemoryId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let (_, thing) = sight.find(write.connection, "memory", MEMORY, id, |_| Ok(()))?;
-            sight.check_delete(write.connection, "memory", &thing)?;
+        self.write_for(viewer, move |write, sight| {
+            let (_, thing) = sight.find_seen("memory", MEMORY, id, |_| Ok(()))?;
+            sight.check_delete("memory", &thing)?;
             forget(write, id)?;
             audience::readers(write.connection, thing.audience_id)
         })
@@ -395,14 +390,14 @@ fn used_or_new(
 }
 
 /// The memories with these ids, in this order.
-fn load(connection: &Connection, sight: &Sight, ids: Vec<MemoryId>) -> Outcome<Vec<Memory>> {
-    let found = ids.into_iter().map(|id| find(connection, sight, id));
+fn load(sight: &Sight<'_>, ids: Vec<MemoryId>) -> Outcome<Vec<Memory>> {
+    let found = ids.into_iter().map(|id| find(sight, id));
     found.map(|found| Ok(found?.0)).collect()
 }
 
-fn find(connection: &Connection, sight: &Sight, id: MemoryId) -> Outcome<(Memory, Belongs)> {
-    let from_row = |row: &Row<'_>| from_row(connection, &mut sight.directory(), row);
-    sight.find(connection, "memory", MEMORY, id, from_row)
+fn find(sight: &Sight<'_>, id: MemoryId) -> Outcome<(Memory, Belongs)> {
+    let from_row = |row: &Row<'_>| from_row(&sight.directory, row);
+    sight.find_seen("memory", MEMORY, id, from_row)
 }
 
 /// Stores a memory, or finds the same one. Unless it is for the household, those of the
@@ -435,14 +430,14 @@ fn add_or_find(
         (_, None, None, _) => AudienceId::HOUSEHOLD,
     };
     let search_words = search_words::clean(&new.search_words);
-    let mut directory = Directory::default();
+    let directory = Directory::new(write.connection);
     let same = plain(&content);
     let mut known = None;
     write.each_row(OF_AUDIENCE, params![audience_id], &mut |row| {
         if plain(row.get_ref("content")?.as_str()?) != same {
             return Ok(ControlFlow::Continue(()));
         }
-        known = Some(from_row(write.connection, &mut directory, row)?);
+        known = Some(from_row(&directory, row)?);
         Ok(ControlFlow::Break(()))
     })?;
     if let Some(memory) = known {
@@ -467,32 +462,30 @@ fn add_or_find(
         content,
         search_words,
         speaker: new.speaker,
-        owner: directory.name(write.connection, new.owner_id)?,
+        owner: directory.name(new.owner_id)?,
         owner_id: new.owner_id,
-        audience: directory.audience(write.connection, new.owner_id, audience_id)?,
-        readers: directory.readers(write.connection, audience_id)?,
+        audience: directory.audience(new.owner_id, audience_id)?,
+        readers: directory.readers(audience_id)?,
         channel: new.channel,
         account: new.account,
         is_outside: new.is_outside,
         created_at: write.now,
         shown_as: ShownAs::default(),
     };
-    write.execute(
-        "INSERT INTO memories
-             (id, content, speaker, created_at, owner_id, audience_id, channel, account,
-              is_outside, search_words)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            memory.id,
-            memory.content,
-            memory.speaker,
-            memory.created_at,
-            memory.owner_id,
-            audience_id,
-            memory.channel,
-            memory.account,
-            memory.is_outside,
-            search_words::to_column(&memory.search_words),
+    let search_words = search_words::to_column(&memory.search_words);
+    write.insert(
+        "memories",
+        &[
+            ("id", &memory.id),
+            ("content", &memory.content),
+            ("speaker", &memory.speaker),
+            ("created_at", &memory.created_at),
+            ("owner_id", &memory.owner_id),
+            ("audience_id", &audience_id),
+            ("channel", &memory.channel),
+            ("account", &memory.account),
+            ("is_outside", &memory.is_outside),
+            ("search_words", &search_words),
         ],
     )?;
     Ok((memory, false))
@@ -500,20 +493,16 @@ fn add_or_find(
 
 fn audience_of(connection: &Connection, conversation: ConversationId) -> Outcome<AudienceId> {
     let sight = Viewer::server().sight(connection)?;
-    Ok(check_seen(connection, &sight, conversation)?.audience_id)
+    Ok(check_seen(&sight, conversation)?.audience_id)
 }
 
 /// The memory with this id or this text, if it is seen.
-fn find_to_replace(
-    connection: &Connection,
-    sight: &Sight,
-    replaced: &str,
-) -> Outcome<Option<MemoryId>> {
+fn find_to_replace(sight: &Sight<'_>, replaced: &str) -> Outcome<Option<MemoryId>> {
     if let Ok(id) = replaced.trim().parse() {
         return Ok(Some(id));
     }
     let same = plain(replaced);
-    let found = sight.rows(connection, MEMORIES, params![], MOST_COMPARED, |row| {
+    let found = sight.seen_rows(MEMORIES, params![], MOST_COMPARED, |row| {
         Ok((row.get("id")?, plain(row.get_ref("content")?.as_str()?)))
     })?;
     let mut found = found.into_iter();
@@ -532,18 +521,14 @@ const MEMORIES: &str = select_seen!("m", "m.* FROM memories m ORDER BY id DESC")
 const MEMORY: &str = select_seen!("m", "m.* FROM memories m WHERE id = ?");
 
 /// Of a row that begins with the [`seen_columns`].
-pub(crate) fn from_row(
-    connection: &Connection,
-    directory: &mut Directory,
-    row: &Row<'_>,
-) -> Outcome<Memory> {
+pub(crate) fn from_row(directory: &Directory<'_>, row: &Row<'_>) -> Outcome<Memory> {
     let thing = Belongs::from_row(row)?;
     Ok(from_row!(row => Memory {
         channel, is_outside, id, content, speaker, created_at;
-        owner: directory.name(connection, thing.owner_id)?,
+        owner: directory.name(thing.owner_id)?,
         owner_id: thing.owner_id,
-        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
-        readers: directory.readers(connection, thing.audience_id)?,
+        audience: directory.audience(thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(thing.audience_id)?,
         account: thing.account,
         search_words: search_words::of_row(row)?,
         shown_as: ShownAs::default(),

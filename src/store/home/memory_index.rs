@@ -68,9 +68,9 @@ impl MemoryIndex {
     }
 
     /// The memories that are seen at this moment.
-    pub fn seen(&self, connection: &Connection, sight: &Sight) -> Outcome<Seen<'_>> {
+    pub fn seen(&self, sight: &Sight<'_>) -> Outcome<Seen<'_>> {
         let mut index = lock(&self.0);
-        index.bring_up_to_date(connection)?;
+        index.bring_up_to_date(sight.connection())?;
         let sees: Vec<bool> = index.owners.iter().map(|owner| sight.sees(owner)).collect();
         let is_seen = |memory: &Glance| sees[memory.owner as usize];
         let is_seen = index.memories.iter().map(is_seen).collect();
@@ -191,7 +191,7 @@ impl Indexed {
         let mut added: Vec<Glance> = Vec::new();
         let known = self.state.last;
         let state = &mut self.state;
-        connection.each_row(NEWER, params![known, MOST_COMPARED as i64], &mut |row| {
+        connection.each_row(NEWER, params![known, MOST_COMPARED], &mut |row| {
             let belongs = Belongs::from_row(row)?;
             let owner = self.owners.iter().position(|owner| *owner == belongs);
             let search_words: Option<String> = row.get("search_words")?;

@@ -6,13 +6,12 @@ use crate::chat::steps::{self, Step};
 use crate::chat::turns::{Turn, TurnState};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{Statements, words};
-use crate::keep::usage::Usage;
+use crate::engine::query::{Statements, from_row, words};
 use crate::sight::snapshot::Snapshot;
-use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ScheduleId, TurnId};
 use base::secret::{base32_lower, sha256};
+use protocol::record::ScheduleRun;
 
 /// Runs of a schedule that are kept.
 const KEPT_RUNS: i64 = 50;
@@ -48,23 +47,12 @@ words! { RunOutcome {
     Cancelled: "cancelled",
 } }
 
-/// The latest run of a schedule.
-#[derive(Clone, Copy, Debug)]
-pub struct LastRun {
-    /// When it began.
-    pub at: Timestamp,
-    /// What became of it.
-    pub outcome: RunOutcome,
-    /// What it cost.
-    pub usage: Usage,
-}
-
 impl Snapshot<'_> {
     /// The latest runs of a schedule that is seen, the newest first.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn runs_of(&self, id: ScheduleId) -> Result<Vec<LastRun>> {
+    pub fn runs_of(&self, id: ScheduleId) -> Result<Vec<ScheduleRun>> {
         Ok(self.rows(RUNS, params![id, KEPT_RUNS], run_from_row)?)
     }
 
@@ -174,21 +162,15 @@ pub fn watched_digest(steps: &[Step]) -> Option<String> {
 }
 
 /// The latest run of a schedule.
-pub(crate) fn last(connection: &Connection, id: ScheduleId) -> Outcome<Option<LastRun>> {
+pub(crate) fn last(connection: &Connection, id: ScheduleId) -> Outcome<Option<ScheduleRun>> {
     connection.row(RUNS, params![id, 1], run_from_row)
 }
 
-fn run_from_row(row: &Row<'_>) -> Outcome<LastRun> {
-    let tokens = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-    Ok(LastRun {
-        at: row.get("at")?,
-        outcome: row.get("outcome")?,
-        usage: Usage {
-            input: tokens("input_tokens")?,
-            output: tokens("output_tokens")?,
-            cached: 0,
-        },
-    })
+fn run_from_row(row: &Row<'_>) -> Outcome<ScheduleRun> {
+    Ok(from_row!(row => ScheduleRun {
+        at, input_tokens, output_tokens;
+        outcome: row.get::<_, RunOutcome>("outcome")?.as_str(),
+    }))
 }
 
 const RUNS: &str = "SELECT at, outcome, input_tokens, output_tokens FROM schedule_runs

@@ -46,10 +46,8 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
         self.look(move |connection| {
-            let mut directory = Directory::default();
-            connection.rows(DUE_SCHEDULES, params![now], |row| {
-                from_row(connection, &mut directory, row)
-            })
+            let directory = Directory::new(connection);
+            connection.rows(DUE_SCHEDULES, params![now], |row| from_row(&directory, row))
         })
     }
 
@@ -161,7 +159,7 @@ impl Store {
             plan_events(write, Some(id))?;
             let sight = Viewer::server().sight(write.connection)?;
             Ok(Some(Told {
-                schedule: schedules::find(write.connection, &sight, id)?.0,
+                schedule: schedules::find(&sight, id)?.0,
                 begun,
                 finished: Finished {
                     turn,
@@ -222,7 +220,7 @@ fn due_at(schedule: &Schedule) -> Option<Timestamp> {
 /// was.
 fn still_due(write: &Write<'_>, due: &Schedule) -> Outcome<Option<(Schedule, ConversationId)>> {
     let stored = write.row(STILL_DUE, params![due.id, due_at(due)], |row| {
-        let schedule = from_row(write.connection, &mut Directory::default(), row)?;
+        let schedule = from_row(&Directory::new(write.connection), row)?;
         Ok((schedule, Belongs::from_row(row)?.audience_id))
     })?;
     let Some((schedule, audience_id)) = stored else {

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
-use super::run_history::{self, LastRun};
+use super::run_history;
 use super::trigger::{Trigger, WatchedCall, plan_events};
 use crate::chat::conversations;
 use crate::engine::database::Store;
@@ -23,6 +23,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 use base::language::Said;
+use protocol::record::ScheduleRun;
 
 /// Most schedules of all people together.
 const MOST: usize = 2_000;
@@ -71,7 +72,7 @@ pub struct Schedule {
     /// When it last ran.
     pub last_at: Option<Timestamp>,
     /// What became of that run.
-    pub last_run: Option<LastRun>,
+    pub last_run: Option<ScheduleRun>,
     /// The latest time at which its next time was computed. In the future, the clock
     /// was ahead then or is behind now.
     pub planned_at: Timestamp,
@@ -152,8 +153,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn schedule(&self, id: ScheduleId) -> Result<Schedule> {
-        let (connection, sight) = self.parts();
-        Ok(find(connection, sight, id)?.0)
+        Ok(find(&self.sight, id)?.0)
     }
 
     /// All schedules: what was told and not finished first, then the next one, and last the
@@ -162,9 +162,8 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn schedules(&self) -> Result<Vec<Schedule>> {
-        let (connection, sight) = self.parts();
-        let all = sight.rows(connection, SCHEDULES, params![], MOST, |row| {
-            from_row(connection, &mut sight.directory(), row)
+        let all = self.sight.seen_rows(SCHEDULES, params![], MOST, |row| {
+            from_row(&self.sight.directory, row)
         });
         Ok(all?)
     }
@@ -186,11 +185,8 @@ impl Store {
     /// `invalid_request` for an empty or long text, or when there are too many;
     /// `not_found` for the conversation.
     pub fn add_schedules(&self, viewer: &Viewer, new: Vec<NewSchedule>) -> Result<Vec<Schedule>> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            new.into_iter()
-                .map(|new| add(write, &viewer, new))
-                .collect()
+        self.write_for(viewer, move |write, sight| {
+            new.into_iter().map(|new| add(write, sight, new)).collect()
         })
     }
 
@@ -199,11 +195,9 @@ impl Store {
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not change it.
     pub fn delete_schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let sight = viewer.sight(write.connection)?;
-            let (_, thing) = find(write.connection, &sight, id)?;
-            sight.check_delete(write.connection, "schedule", &thing)?;
+        self.write_for(viewer, move |write, sight| {
+            let (_, thing) = find(sight, id)?;
+            sight.check_delete("schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
             audience::readers(write.connection, thing.audience_id)
         })
@@ -221,9 +215,8 @@ impl Store {
         is_paused: bool,
         next_at: Option<Timestamp>,
     ) -> Result<Schedule> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let schedule = check_change(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let schedule = check_change(sight, id)?;
             if !is_paused && is_guest(write.connection, schedule.owner_id)? {
                 return Err(Error::refused("error.schedule_of_guest", &[]).into());
             }
@@ -242,7 +235,7 @@ impl Store {
                 params![id, is_paused, next_at, write.now],
             )?;
             plan_events(write, Some(id))?;
-            Ok(find(write.connection, &viewer.sight(write.connection)?, id)?.0)
+            Ok(find(sight, id)?.0)
         })
     }
 }
@@ -255,8 +248,9 @@ impl Store {
     /// `not_found`; `unauthorized` for who may see and not change it; `invalid_request` for
     /// what was not told.
     pub fn finish_reminder(&self, viewer: &Viewer, id: ScheduleId) -> Result<Readers> {
-        let viewer = viewer.clone();
-        self.write(move |write| Ok(finish(write, &viewer, id)?.readers))
+        self.write_for(viewer, move |write, sight| {
+            Ok(finish(write, sight, id)?.readers)
+        })
     }
 
     /// Finishes a reminder that was told, and has it told again after a while.
@@ -269,9 +263,8 @@ impl Store {
         id: ScheduleId,
         wait: Duration,
     ) -> Result<Schedule> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let told = finish(write, &viewer, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let told = finish(write, sight, id)?;
             let timing = Timing {
                 is_wait: true,
                 ..Timing::once(write.now.plus(wait))
@@ -288,7 +281,7 @@ impl Store {
                 is_composed: told.is_composed,
                 ..NewSchedule::new(&told.text, Some(timing))
             };
-            add(write, &Viewer::server(), again)
+            add(write, &Viewer::server().sight(write.connection)?, again)
         })
     }
 
@@ -299,7 +292,7 @@ impl Store {
     pub fn see_reminders(&self, person: UserId) -> Result<Vec<Schedule>> {
         let unseen = self.look(move |connection| {
             connection.rows(UNSEEN, params![person], |row| {
-                from_row(connection, &mut Directory::default(), row)
+                from_row(&Directory::new(connection), row)
             })
         })?;
         let unseen = unseen.uncommitted();
@@ -314,8 +307,8 @@ impl Store {
 }
 
 /// Finishes what was told, and returns it.
-fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedule> {
-    let schedule = check_change(write, viewer, id)?;
+fn finish(write: &Write<'_>, sight: &Sight<'_>, id: ScheduleId) -> Outcome<Schedule> {
+    let schedule = check_change(sight, id)?;
     if schedule.told_at.is_none() {
         return Err(Error::refused("error.not_told", &[("id", &id.to_string())]).into());
     }
@@ -329,15 +322,12 @@ fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedul
     Ok(schedule)
 }
 
-fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule> {
+fn add(write: &Write<'_>, sight: &Sight<'_>, new: NewSchedule) -> Outcome<Schedule> {
     let text = new.text.trim().to_owned();
     check_new(write.connection, &text, new.owner_id, new.most)?;
     let audience_id = match new.conversation_id {
-        Some(conversation) => {
-            let sight = viewer.sight(write.connection)?;
-            conversations::check_seen(write.connection, &sight, conversation)?.audience_id
-        }
-        None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
+        Some(conversation) => conversations::check_seen(sight, conversation)?.audience_id,
+        None if sight.viewer.is_household_only() => AudienceId::HOUSEHOLD,
         None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
     };
     let asked_by = match new.asked_by {
@@ -346,38 +336,36 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
     };
     let id: ScheduleId = write.id();
     let timing = new.timing.as_ref();
-    write.execute(
-        "INSERT INTO schedules (id, prompt, is_said, owner, conversation_id, channel, account,
-             cron, next_at, is_wait, local_at, trigger, only_if_changed, planned_at, created_at,
-             owner_id, audience_id, is_outside, is_composed, asked_by, is_paused)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17,
-             ?18, ?19, ?19 IS NOT NULL)",
-        params![
-            id,
-            text,
-            new.is_said,
-            new.owner,
-            new.conversation_id,
-            new.channel,
-            new.account,
-            timing.and_then(|timing| timing.cron.as_ref()),
-            timing.map(|timing| timing.next_at),
-            timing.is_some_and(|timing| timing.is_wait),
-            timing.and_then(|timing| timing.local.as_ref()),
-            new.trigger.as_ref().map(Trigger::to_string),
-            to_column(&new.only_if_changed),
-            write.now,
-            new.owner_id,
-            audience_id,
-            new.is_outside,
-            new.is_composed,
-            asked_by,
+    write.insert(
+        "schedules",
+        &[
+            ("id", &id),
+            ("prompt", &text),
+            ("is_said", &new.is_said),
+            ("owner", &new.owner),
+            ("conversation_id", &new.conversation_id),
+            ("channel", &new.channel),
+            ("account", &new.account),
+            ("cron", &timing.and_then(|timing| timing.cron.as_ref())),
+            ("next_at", &timing.map(|timing| timing.next_at)),
+            ("is_wait", &timing.is_some_and(|timing| timing.is_wait)),
+            ("local_at", &timing.and_then(|timing| timing.local.as_ref())),
+            ("trigger", &new.trigger.as_ref().map(Trigger::to_string)),
+            ("only_if_changed", &to_column(&new.only_if_changed)),
+            ("planned_at", &write.now),
+            ("created_at", &write.now),
+            ("owner_id", &new.owner_id),
+            ("audience_id", &audience_id),
+            ("is_outside", &new.is_outside),
+            ("is_composed", &new.is_composed),
+            ("asked_by", &asked_by),
+            ("is_paused", &asked_by.is_some()),
         ],
     )?;
     plan_events(write, Some(id))?;
-    let sight = Viewer::server().sight(write.connection)?;
-    let (mut made, _) = find(write.connection, &sight, id)?;
-    if made.trigger.is_some() && made.owner_id != viewer.asker() {
+    let all = Viewer::server().sight(write.connection)?;
+    let (mut made, _) = find(&all, id)?;
+    if made.trigger.is_some() && made.owner_id != sight.viewer.asker() {
         // When somebody else has an event is not for the maker to know.
         (made.timing, made.trigger_text) = (None, None);
     }
@@ -449,31 +437,21 @@ pub(crate) fn check_new(
     }
     let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL
          AND (next_at IS NOT NULL OR trigger IS NOT NULL)";
-    if count(connection, of_person, params![owner])? >= most {
+    let count = |sql: &str, parameters: &[&dyn ToSql]| -> Outcome<usize> {
+        Ok(connection.value(sql, parameters)?.unwrap_or_default())
+    };
+    if count(of_person, params![owner])? >= most {
         return refused("error.schedules_full", most);
     }
-    if count(connection, "SELECT count(*) FROM schedules", params![])? >= MOST {
+    if count("SELECT count(*) FROM schedules", params![])? >= MOST {
         return refused("error.schedules_of_home", MOST);
     }
     Ok(())
 }
 
-fn count(
-    connection: &Connection,
-    sql: &str,
-    parameters: &[&dyn rusqlite::ToSql],
-) -> Outcome<usize> {
-    let count: Option<i64> = connection.value(sql, parameters)?;
-    Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
-}
-
-pub(crate) fn find(
-    connection: &Connection,
-    sight: &Sight,
-    id: ScheduleId,
-) -> Outcome<(Schedule, Belongs)> {
-    sight.find(connection, "schedule", SCHEDULE, id, |row| {
-        from_row(connection, &mut sight.directory(), row)
+pub(crate) fn find(sight: &Sight<'_>, id: ScheduleId) -> Outcome<(Schedule, Belongs)> {
+    sight.find_seen("schedule", SCHEDULE, id, |row| {
+        from_row(&sight.directory, row)
     })
 }
 
@@ -481,23 +459,14 @@ pub(crate) fn find(
 ///
 /// # Errors
 /// `not_found`; `unauthorized` for who may see and not change it.
-pub(crate) fn check_change(
-    write: &Write<'_>,
-    viewer: &Viewer,
-    id: ScheduleId,
-) -> Outcome<Schedule> {
-    let sight = viewer.sight(write.connection)?;
-    let (schedule, thing) = find(write.connection, &sight, id)?;
-    sight.check_change(write.connection, "schedule", &thing)?;
+pub(crate) fn check_change(sight: &Sight<'_>, id: ScheduleId) -> Outcome<Schedule> {
+    let (schedule, thing) = find(sight, id)?;
+    sight.check_change("schedule", &thing)?;
     Ok(schedule)
 }
 
 /// Of a row that begins with the [`seen_columns`].
-pub(crate) fn from_row(
-    connection: &Connection,
-    directory: &mut Directory,
-    row: &Row<'_>,
-) -> Outcome<Schedule> {
+pub(crate) fn from_row(directory: &Directory<'_>, row: &Row<'_>) -> Outcome<Schedule> {
     let thing = Belongs::from_row(row)?;
     let next_at: Option<Timestamp> = row.get("next_at")?;
     let timing = match next_at {
@@ -520,13 +489,13 @@ pub(crate) fn from_row(
         id: id,
         text: row.get("prompt")?,
         owner_id: thing.owner_id,
-        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
-        readers: directory.readers(connection, thing.audience_id)?,
+        audience: directory.audience(thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(thing.audience_id)?,
         timing: timing,
         trigger: trigger.and_then(|trigger| trigger.parse().ok()),
         only_if_changed: watched.map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
         })?,
-        last_run: run_history::last(connection, id)?
+        last_run: run_history::last(directory.connection(), id)?
     }))
 }

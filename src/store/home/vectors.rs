@@ -32,7 +32,7 @@ impl Store {
                 write.execute("DELETE FROM memory_vectors", params![])?;
                 meta::set(write, MODEL_KEY, &model)?;
             }
-            write.rows(WITHOUT, params![most as i64], |row| Ok(row.try_into()?))
+            write.rows(WITHOUT, params![most], |row| Ok(row.try_into()?))
         })
     }
 

@@ -1,7 +1,7 @@
 //! Unfinished work and totals.
 
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Row, ToSql, params};
 
 use crate::chat::conversation_list::OF_ACCOUNT;
 use crate::chat::turns::{TurnState, UNFINISHED_BY_STATE, UNFINISHED_STATES};
@@ -38,10 +38,10 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn counts(&self) -> Result<Counts> {
-        let (connection, sight) = self.parts();
+        let sight = &self.sight;
         let count = |sql: &str, parameters: &[&dyn ToSql]| {
-            let count: Option<i64> = connection.value(sql, parameters)?;
-            Outcome::Ok(count.unwrap_or_default().unsigned_abs())
+            let count: Option<u64> = self.value(sql, parameters)?;
+            Outcome::Ok(count.unwrap_or_default())
         };
         let mut conversations = 0;
         match sight.seen() {
@@ -52,8 +52,7 @@ impl Snapshot<'_> {
                         false => count(COUNT_OF_AUDIENCE, params![audience])?,
                         true => {
                             let of = params![audience];
-                            let seen =
-                                sight.rows(connection, OF_AUDIENCE, of, usize::MAX, |_| Ok(()))?;
+                            let seen = sight.seen_rows(OF_AUDIENCE, of, usize::MAX, |_| Ok(()))?;
                             seen.len() as u64
                         }
                     };
@@ -61,18 +60,21 @@ impl Snapshot<'_> {
             }
             Seen::OfAccount(account) => {
                 let parameters = params![account, i64::MAX];
-                let all = sight.rows(connection, OF_ACCOUNT, parameters, usize::MAX, |_| Ok(()))?;
+                let all = sight.seen_rows(OF_ACCOUNT, parameters, usize::MAX, |_| Ok(()))?;
                 conversations = all.len() as u64;
             }
         }
-        let (turns, deliveries) = match sight.seen() {
+        let connection = self.connection();
+        let (turns, deliveries, usage) = match sight.seen() {
             Seen::All => (
-                connection.rows(UNFINISHED_BY_STATE, params![], counted)?,
-                connection.rows(UNDELIVERED_BY_STATE, params![], counted)?,
+                self.rows(UNFINISHED_BY_STATE, params![], counted)?,
+                self.rows(UNDELIVERED_BY_STATE, params![], counted)?,
+                usage::all(connection)?,
             ),
             Seen::Of(_) | Seen::OfAccount(_) => (
-                tally(connection, sight, UNFINISHED_STATES)?,
-                tally(connection, sight, UNDELIVERED_STATES)?,
+                tally(sight, UNFINISHED_STATES)?,
+                tally(sight, UNDELIVERED_STATES)?,
+                usage::by(connection, self.sight.viewer.user_id())?,
             ),
         };
         Ok(Counts {
@@ -80,10 +82,7 @@ impl Snapshot<'_> {
             conversations,
             turns,
             deliveries,
-            usage: match sight.seen() {
-                Seen::All => usage::all(connection)?,
-                Seen::Of(_) | Seen::OfAccount(_) => usage::by(connection, self.viewer.user_id())?,
-            },
+            usage,
             database_bytes: count(
                 "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
                 params![],
@@ -103,15 +102,9 @@ const OF_AUDIENCE: &str = concat!(
 );
 
 /// How many of the rows that are seen have each state.
-fn tally<T: FromSql + PartialEq>(
-    connection: &Connection,
-    sight: &Sight,
-    sql: &str,
-) -> Outcome<Vec<(T, u64)>> {
+fn tally<T: FromSql + PartialEq>(sight: &Sight<'_>, sql: &str) -> Outcome<Vec<(T, u64)>> {
     let mut found: Vec<(T, u64)> = Vec::new();
-    for state in sight.rows(connection, sql, params![], usize::MAX, |row| {
-        Ok(row.get("state")?)
-    })? {
+    for state in sight.seen_rows(sql, params![], usize::MAX, |row| Ok(row.get("state")?))? {
         match found.iter_mut().find(|(known, _)| *known == state) {
             Some((_, count)) => *count += 1,
             None => found.push((state, 1)),
@@ -122,5 +115,5 @@ fn tally<T: FromSql + PartialEq>(
 
 /// A state and its number of rows.
 fn counted<T: FromSql>(row: &Row<'_>) -> Outcome<(T, u64)> {
-    Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+    Ok(row.try_into()?)
 }

@@ -189,7 +189,7 @@ impl Store {
     fn delete_old(&self, sql: &'static str, age: Duration) -> Result<usize> {
         self.write(move |write| {
             let until = write.now.minus(age);
-            write.execute(sql, params![until, AT_ONCE as i64])
+            write.execute(sql, params![until, AT_ONCE])
         })
     }
 }
@@ -198,7 +198,7 @@ impl Store {
 /// is gone.
 pub(crate) fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<bool> {
     for (delete, more) in PARTS {
-        write.execute(delete, params![id, AT_ONCE as i64])?;
+        write.execute(delete, params![id, AT_ONCE])?;
         if write.exists(more, params![id])? {
             return Ok(false);
         }

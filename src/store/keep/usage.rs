@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::Statements;
+use crate::engine::query::{Statements, from_row};
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
 use base::error::Result;
@@ -118,8 +118,9 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
-        let sum = self.value::<i64>(TOKENS_SINCE, params![first])?;
-        Ok(sum.unwrap_or_default().unsigned_abs())
+        Ok(self
+            .value(TOKENS_SINCE, params![first])?
+            .unwrap_or_default())
     }
 
     /// The same of the turns of one person.
@@ -128,8 +129,8 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn tokens_of_month_by(&self, user: UserId, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
-        let sum = self.value::<i64>(TOKENS_BY, params![user, first])?;
-        Ok(sum.unwrap_or_default().unsigned_abs())
+        let sum = self.value(TOKENS_BY, params![user, first])?;
+        Ok(sum.unwrap_or_default())
     }
 }
 
@@ -168,14 +169,10 @@ impl Store {
                 },
                 params![length, limit],
                 |row| {
-                    Ok(UsageRow {
-                        period: row.get("period")?,
-                        person: row.get("person")?,
-                        purpose: row.get("purpose")?,
-                        model: row.get("model")?,
-                        turns: row.get::<_, i64>("turns")?.unsigned_abs(),
+                    Ok(from_row!(row => UsageRow {
+                        period, person, purpose, model, turns;
                         usage: usage_from_row(row, 5)?,
-                    })
+                    }))
                 },
             )
         })
@@ -295,10 +292,9 @@ fn day_of(time: Timestamp) -> String {
 
 /// Usage from three columns of a row.
 pub(crate) fn usage_from_row(row: &Row<'_>, first: usize) -> Outcome<Usage> {
-    let [input, output, cached] = [0, 1, 2].map(|place| row.get::<_, i64>(first + place));
     Ok(Usage {
-        input: input?.unsigned_abs(),
-        output: output?.unsigned_abs(),
-        cached: cached?.unsigned_abs(),
+        input: row.get(first)?,
+        output: row.get(first + 1)?,
+        cached: row.get(first + 2)?,
     })
 }

@@ -126,8 +126,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `not_found`.
     pub fn delivery(&self, id: DeliveryId) -> Result<Delivery> {
-        let (connection, sight) = self.parts();
-        Ok(find_seen(connection, sight, id)?)
+        Ok(find_seen(&self.sight, id)?)
     }
 
     /// The newest deliveries, of one state or of all, at most 1,000.
@@ -136,10 +135,9 @@ impl Snapshot<'_> {
     /// `server_error` when the database cannot be read.
     pub fn deliveries(&self, state: Option<DeliveryState>, limit: usize) -> Result<Vec<Delivery>> {
         let limit = limit.min(MOST);
-        let (connection, sight) = self.parts();
         let list = |sql, parameters| {
-            sight.rows(connection, sql, parameters, limit, |row| {
-                from_row(connection, row)
+            self.sight.seen_rows(sql, parameters, limit, |row| {
+                from_row(self.connection(), row)
             })
         };
         Ok(match state {
@@ -206,9 +204,8 @@ impl Store {
     /// # Errors
     /// `not_found`; `invalid_request` when it is delivered.
     pub fn retry_delivery(&self, viewer: &Viewer, id: DeliveryId) -> Result<Delivery> {
-        let viewer = viewer.clone();
-        self.write(move |write| {
-            let delivery = find_seen(write.connection, &viewer.sight(write.connection)?, id)?;
+        self.write_for(viewer, move |write, sight| {
+            let delivery = find_seen(sight, id)?;
             if delivery.state == DeliveryState::Delivered {
                 return Err(Error::invalid_request(format!(
                     "the delivery {id} has already been delivered"
@@ -323,19 +320,18 @@ fn insert_one(
         next_at: write.now.plus(delay),
         last_error: None,
     };
-    write.execute(
-        "INSERT INTO deliveries
-             (id, turn_id, conversation_id, account, body, state, attempts, created_at, next_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)",
-        params![
-            delivery.id,
-            delivery.turn_id,
-            delivery.conversation_id,
-            delivery.account,
-            body,
-            delivery.state,
-            delivery.created_at,
-            delivery.next_at,
+    write.insert(
+        "deliveries",
+        &[
+            ("id", &delivery.id),
+            ("turn_id", &delivery.turn_id),
+            ("conversation_id", &delivery.conversation_id),
+            ("account", &delivery.account),
+            ("body", &body),
+            ("state", &delivery.state),
+            ("attempts", &0),
+            ("created_at", &delivery.created_at),
+            ("next_at", &delivery.next_at),
         ],
     )?;
     Ok(delivery)
@@ -398,10 +394,10 @@ fn oldest_undelivered(
     write.value(OLDEST_UNDELIVERED, params![conversation])
 }
 
-fn find_seen(connection: &Connection, sight: &Sight, id: DeliveryId) -> Outcome<Delivery> {
+fn find_seen(sight: &Sight<'_>, id: DeliveryId) -> Outcome<Delivery> {
     Ok(sight
-        .find(connection, "delivery", SEEN_DELIVERY, id, |row| {
-            from_row(connection, row)
+        .find_seen("delivery", SEEN_DELIVERY, id, |row| {
+            from_row(sight.connection(), row)
         })?
         .0)
 }

@@ -100,7 +100,7 @@ impl Store {
             let next = |account: &str| connection.value(NEXT_ACCOUNT, params![account]);
             while let Some(next) = next(&account)?.flatten() {
                 account = next;
-                let parameters = params![account, now, limit as i64];
+                let parameters = params![account, now, limit];
                 due.extend(connection.rows(DUE_DELIVERIES, parameters, |row| {
                     let to = Destination::Account(account.clone());
                     Ok((Outgoing::Callback(row.get(0)?), to))

@@ -11,10 +11,11 @@ use crate::engine::failure::Outcome;
 use crate::engine::integrity::open_to_look;
 use crate::engine::query::Statements;
 use crate::engine::schema::OpenError;
-use crate::people::senders::{self, LinkedSender};
+use crate::people::senders;
 use crate::people::tokens::{self, Token};
 use base::error::Result;
 use base::language::Said;
+use protocol::record::Sender;
 
 /// The users, and what acts in their name.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +34,7 @@ pub struct Actors {
     /// read at all.
     pub calendars: Vec<(String, String, Said, bool)>,
     /// The linked senders of all people.
-    pub senders: Vec<LinkedSender>,
+    pub senders: Vec<Sender>,
 }
 
 /// Guests that no conversation names.
@@ -67,14 +68,14 @@ pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
                 "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id
                  WHERE s.is_paused = 0 GROUP BY u.id ORDER BY u.folded_name",
                 params![],
-                |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+                |row| Ok(row.try_into()?),
             )?,
             calendars: connection.rows(
                 "SELECT u.name, c.name, c.problem, c.is_failing FROM calendars c
                  CROSS JOIN users u ON u.id = c.owner_id WHERE c.problem IS NOT NULL
                  ORDER BY u.folded_name, c.folded",
                 params![],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+                |row| Ok(row.try_into()?),
             )?,
             senders: senders::all(&connection)?,
         })

@@ -22,17 +22,16 @@ impl Store {
 /// The same within a transaction.
 pub(crate) fn count(connection: &Connection, of: &User) -> Outcome<Belongings> {
     connection.find("user", COUNT, of.id, |row| {
-        let count = |place| row.get::<_, i64>(place).map(i64::unsigned_abs);
         Ok(Belongings {
             name: of.name.clone(),
-            private_conversations: count(0)?,
-            shared_conversations: count(1)?,
-            private_memories: count(2)?,
-            shared_memories: count(3)?,
-            files: count(4)?,
-            schedules: count(5)?,
-            tokens: count(6)?,
-            calendars: count(7)?,
+            private_conversations: row.get(0)?,
+            shared_conversations: row.get(1)?,
+            private_memories: row.get(2)?,
+            shared_memories: row.get(3)?,
+            files: row.get(4)?,
+            schedules: row.get(5)?,
+            tokens: row.get(6)?,
+            calendars: row.get(7)?,
         })
     })
 }

@@ -124,16 +124,15 @@ fn delete(write: &Write<'_>, id: UserId) -> Outcome<usize> {
 fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitation> {
     delete(write, user.id)?;
     let id: i64 = write.id();
-    write.execute(
-        "INSERT INTO invitations (id, user_id, fingerprint, created_by, created_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            id,
-            user.id,
-            link.fingerprint,
-            link.created_by,
-            write.now,
-            link.expires_at
+    write.insert(
+        "invitations",
+        &[
+            ("id", &id),
+            ("user_id", &user.id),
+            ("fingerprint", &link.fingerprint),
+            ("created_by", &link.created_by),
+            ("created_at", &write.now),
+            ("expires_at", &link.expires_at),
         ],
     )?;
     Ok(Invitation {

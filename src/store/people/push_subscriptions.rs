@@ -120,25 +120,23 @@ fn insert(
     let gone = "DELETE FROM push_subscriptions WHERE endpoint = ?";
     write.execute(gone, params![endpoint])?;
     let id: PushId = write.id();
-    write.execute(
-        "INSERT INTO push_subscriptions
-             (id, user_id, token_id, endpoint, public_key, secret, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![
-            id,
-            user_id,
-            token_id,
-            endpoint,
-            new.public_key,
-            secret,
-            write.now
+    write.insert(
+        "push_subscriptions",
+        &[
+            ("id", &id),
+            ("user_id", &user_id),
+            ("token_id", &token_id),
+            ("endpoint", &endpoint),
+            ("public_key", &new.public_key),
+            ("secret", &secret),
+            ("created_at", &write.now),
         ],
     )?;
     write.run(
         "DELETE FROM push_subscriptions WHERE id IN (
              SELECT id FROM push_subscriptions WHERE user_id = ?1
              ORDER BY id DESC LIMIT -1 OFFSET ?2)",
-        params![user_id, PUSH_SUBSCRIPTIONS as i64],
+        params![user_id, PUSH_SUBSCRIPTIONS],
     )
 }
 

@@ -14,27 +14,13 @@ use crate::people::users::User;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, UserId};
+use protocol::record::Sender;
 
 /// The account of senders of Telegram, and the service by which they are notified.
 pub const TELEGRAM: &str = "telegram";
 
 /// How long a code works.
 const VALID: Duration = Duration::from_secs(10 * 60);
-
-/// A sender that is linked to a person.
-#[derive(Clone, Debug)]
-pub struct LinkedSender {
-    /// The webhook account, or `telegram`.
-    pub account: String,
-    /// As the account names it.
-    pub sender: String,
-    /// Whose it is.
-    pub user_id: UserId,
-    /// The name of that person.
-    pub name: String,
-    /// Since when.
-    pub created_at: Timestamp,
-}
 
 impl Store {
     /// Stores the code by which a person links a sender of this account, in place of an
@@ -108,7 +94,7 @@ impl Store {
             let noted = write.execute(
                 "INSERT OR IGNORE INTO refused_chats (chat)
                  SELECT ?1 WHERE (SELECT count(*) FROM refused_chats) < ?2",
-                params![chat, most as i64],
+                params![chat, most],
             )?;
             Ok(noted > 0)
         })
@@ -126,7 +112,7 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn senders(&self, of: Option<UserId>) -> Result<Vec<LinkedSender>> {
+    pub fn senders(&self, of: Option<UserId>) -> Result<Vec<Sender>> {
         self.read(|connection| connection.rows(SENDERS, params![of], from_row))
     }
 
@@ -200,7 +186,7 @@ pub(crate) fn chat_of(
 }
 
 /// All linked senders, for whoever only looks into a database.
-pub(crate) fn all(connection: &Connection) -> Outcome<Vec<LinkedSender>> {
+pub(crate) fn all(connection: &Connection) -> Outcome<Vec<Sender>> {
     let nobody: Option<UserId> = None;
     connection.rows(SENDERS, params![nobody], from_row)
 }
@@ -213,10 +199,10 @@ pub(crate) const LINKED_IN: &str = "SELECT 1 FROM senders s WHERE s.account = ?1
      AND s.user_id = ?2 AND s.sender = ifnull((SELECT sender FROM conversations WHERE id = ?3), \
      s.sender)";
 
-pub(crate) const SENDERS: &str = "SELECT s.account, s.sender, s.user_id, s.created_at, u.name \
+pub(crate) const SENDERS: &str = "SELECT s.account, s.sender, s.created_at, u.name AS person \
      FROM senders s CROSS JOIN users u ON u.id = s.user_id \
      WHERE s.user_id = ifnull(?1, s.user_id) ORDER BY s.account, s.sender";
 
-fn from_row(row: &Row<'_>) -> Outcome<LinkedSender> {
-    Ok(from_row!(row => LinkedSender { account, sender, user_id, name, created_at }))
+fn from_row(row: &Row<'_>) -> Outcome<Sender> {
+    Ok(from_row!(row => Sender { account, sender, person, created_at }))
 }

@@ -207,7 +207,7 @@ impl Store {
                 "DELETE FROM sign_ins WHERE user_id = ?1 AND place IN (
                      SELECT place FROM sign_ins WHERE user_id = ?1
                      ORDER BY place = ?2 DESC, at DESC LIMIT -1 OFFSET ?3)",
-                params![user_id, place, PLACES as i64],
+                params![user_id, place, PLACES],
             )
         })
     }
@@ -363,21 +363,19 @@ fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
         speaks_for: None,
     };
     let tools = token.scope.tools.as_ref().map(|tools| tools.join(","));
-    write.execute(
-        "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at,
-             tools, household_only, speaks_for_others)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            token.id,
-            new.user_id,
-            token.name,
-            new.fingerprint,
-            token.role,
-            token.created_at,
-            token.expires_at,
-            tools,
-            token.scope.household_only,
-            !new.speaks_for.is_empty(),
+    write.insert(
+        "tokens",
+        &[
+            ("id", &token.id),
+            ("user_id", &new.user_id),
+            ("name", &token.name),
+            ("fingerprint", &new.fingerprint),
+            ("role", &token.role),
+            ("created_at", &token.created_at),
+            ("expires_at", &token.expires_at),
+            ("tools", &tools),
+            ("household_only", &token.scope.household_only),
+            ("speaks_for_others", &!new.speaks_for.is_empty()),
         ],
     )?;
     for person in new.speaks_for {

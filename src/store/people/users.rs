@@ -78,17 +78,16 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn people(&self) -> Result<Vec<User>> {
-        let (connection, sight) = self.parts();
-        let of = match self.viewer.user_id() {
-            Some(id) if is_guest(connection, Some(id))? || self.viewer.is_household_only() => {
-                Some(id)
-            }
+        let connection = self.connection();
+        let viewer = &self.sight.viewer;
+        let of = match viewer.user_id() {
+            Some(id) if is_guest(connection, Some(id))? || viewer.is_household_only() => Some(id),
             _ => None,
         };
-        if sight.has_caller() {
+        if self.sight.has_caller() {
             return Ok(Vec::new());
         }
-        Ok(connection.rows(PEOPLE, params![of, OF_PROGRAM], from_row)?)
+        Ok(self.rows(PEOPLE, params![of, OF_PROGRAM], from_row)?)
     }
 
     /// What people are called who have a display name, by their names.
@@ -107,19 +106,18 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn household(&self, most: usize) -> Result<Vec<(String, UserRole)>> {
-        let (connection, sight) = self.parts();
         let of_household = Belongs {
             owner_id: None,
             audience_id: AudienceId::HOUSEHOLD,
             account: None,
         };
-        if sight.has_caller() || !sight.sees(&of_household) {
+        if self.sight.has_caller() || !self.sight.sees(&of_household) {
             return Ok(Vec::new());
         }
         let limit = i64::try_from(most).unwrap_or(MOST).saturating_add(1);
         let person = |row: &Row<'_>| Ok((row.get("name")?, row.get("role")?));
         let parameters = params![UserRole::Viewer, NO_PASSWORD, OF_PROGRAM, limit];
-        Ok(connection.rows(HOUSEHOLD, parameters, person)?)
+        Ok(self.rows(HOUSEHOLD, parameters, person)?)
     }
 
     /// The user of this id, if there still is one.
@@ -127,8 +125,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn user_by_id(&self, id: UserId) -> Result<Option<User>> {
-        let (connection, sight) = self.parts();
-        Ok(sight.directory().user(connection, id)?)
+        Ok(self.sight.directory.user(id)?)
     }
 }
 
@@ -333,12 +330,12 @@ impl Store {
     /// `not_found`; `invalid_request` for the last admin.
     pub fn delete_account(&self, id: UserId) -> Result<Removed> {
         self.remove(id, move |write| {
-            let mut directory = Directory::default();
+            let directory = Directory::new(write.connection);
             let owned = write.rows(
                 "SELECT id, audience_id FROM conversations WHERE owner_id = ?1",
                 params![id],
                 |row| {
-                    let readers = directory.readers(write.connection, row.get(1)?)?;
+                    let readers = directory.readers(row.get(1)?)?;
                     Ok((row.get(0)?, readers))
                 },
             )?;
@@ -480,16 +477,15 @@ pub(crate) fn insert(
         language: None,
         last_language: None,
     };
-    write.execute(
-        "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            user.id,
-            user.name,
-            fold(&user.name),
-            user.role,
-            user.password_hash,
-            user.created_at,
+    write.insert(
+        "users",
+        &[
+            ("id", &user.id),
+            ("name", &user.name),
+            ("folded_name", &fold(&user.name)),
+            ("role", &user.role),
+            ("password_hash", &user.password_hash),
+            ("created_at", &user.created_at),
         ],
     )?;
     Ok(user)

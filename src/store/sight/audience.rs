@@ -1,6 +1,6 @@
 //! Audiences: the sets of people who may see a thing.
 
-use std::collections::btree_map::Entry;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::Statements;
+use crate::engine::readers::Source;
 use crate::people::user::{self, User};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
@@ -224,68 +225,74 @@ pub(crate) fn readers_of(
 }
 
 /// Users, the members of audiences, and the owners of conversations, each read once.
-#[derive(Default)]
-pub(crate) struct Directory {
-    users: BTreeMap<UserId, Option<User>>,
-    audiences: BTreeMap<UserId, Vec<AudienceId>>,
-    readers: BTreeMap<AudienceId, Readers>,
-    conversations: BTreeMap<ConversationId, Option<Belongs>>,
+pub(crate) struct Directory<'a> {
+    source: Source<'a>,
+    users: Known<UserId, Option<User>>,
+    audiences: Known<UserId, Vec<AudienceId>>,
+    readers: Known<AudienceId, Readers>,
+    conversations: Known<ConversationId, Option<Belongs>>,
 }
 
-impl Directory {
+type Known<K, V> = RefCell<BTreeMap<K, V>>;
+
+impl Statements for Directory<'_> {
+    fn connection(&self) -> &Connection {
+        self.source.connection()
+    }
+}
+
+impl<'a> Directory<'a> {
+    /// That of a reader, or of another's transaction.
+    pub fn new(source: impl Into<Source<'a>>) -> Directory<'a> {
+        Directory {
+            source: source.into(),
+            users: Known::default(),
+            audiences: Known::default(),
+            readers: Known::default(),
+            conversations: Known::default(),
+        }
+    }
+
     /// A user, if there still is one.
-    pub fn user(&mut self, connection: &Connection, id: UserId) -> Outcome<Option<User>> {
-        kept(&mut self.users, id, || {
-            connection.row(user::FIND, params![id], user::from_row)
+    pub fn user(&self, id: UserId) -> Outcome<Option<User>> {
+        kept(&self.users, id, || {
+            self.row(user::FIND, params![id], user::from_row)
         })
     }
 
     /// The audiences of people to which a person belongs, in rising order.
-    pub fn audiences(&mut self, connection: &Connection, id: UserId) -> Outcome<Vec<AudienceId>> {
-        kept(&mut self.audiences, id, || {
-            connection.values(AUDIENCES_OF, params![id])
+    pub fn audiences(&self, id: UserId) -> Outcome<Vec<AudienceId>> {
+        kept(&self.audiences, id, || {
+            self.values(AUDIENCES_OF, params![id])
         })
     }
 
     /// The owner of a conversation and its audience; none if it is not there.
-    pub fn conversation(
-        &mut self,
-        connection: &Connection,
-        id: ConversationId,
-    ) -> Outcome<Option<Belongs>> {
-        kept(&mut self.conversations, id, || {
-            connection.row(BELONGS, params![id], Belongs::from_row)
+    pub fn conversation(&self, id: ConversationId) -> Outcome<Option<Belongs>> {
+        kept(&self.conversations, id, || {
+            self.row(BELONGS, params![id], Belongs::from_row)
         })
     }
 
     /// The name of a user; none if there is no owner.
-    pub fn name(
-        &mut self,
-        connection: &Connection,
-        user: Option<UserId>,
-    ) -> Outcome<Option<String>> {
+    pub fn name(&self, user: Option<UserId>) -> Outcome<Option<String>> {
         let Some(user) = user else { return Ok(None) };
-        Ok(self.user(connection, user)?.map(|user| user.name))
+        Ok(self.user(user)?.map(|user| user.name))
     }
 
     /// Those who may see what has this audience.
-    pub fn readers(&mut self, connection: &Connection, id: AudienceId) -> Outcome<Readers> {
-        kept(&mut self.readers, id, || readers(connection, id))
+    pub fn readers(&self, id: AudienceId) -> Outcome<Readers> {
+        kept(&self.readers, id, || readers(self.connection(), id))
     }
 
     /// The audience of a thing of `owner`, as people write it.
-    pub fn audience(
-        &mut self,
-        connection: &Connection,
-        owner: Option<UserId>,
-        id: AudienceId,
-    ) -> Outcome<Audience> {
-        let Readers::People(people) = self.readers(connection, id)? else {
+    pub fn audience(&self, owner: Option<UserId>, id: AudienceId) -> Outcome<Audience> {
+        let Readers::People(people) = self.readers(id)? else {
             return Ok(Audience::Household);
         };
         let mut names = Vec::new();
         for &person in people.iter().filter(|&&person| Some(person) != owner) {
-            names.extend(self.name(connection, Some(person))?);
+            names.extend(self.name(Some(person))?);
         }
         names.sort();
         Ok(match names.is_empty() && owner.is_some() {
@@ -297,14 +304,16 @@ impl Directory {
 
 /// What is known of a key, or else is read now and kept.
 fn kept<K: Copy + Ord, V: Clone>(
-    known: &mut BTreeMap<K, V>,
+    known: &Known<K, V>,
     key: K,
     read: impl FnOnce() -> Outcome<V>,
 ) -> Outcome<V> {
-    Ok(match known.entry(key) {
-        Entry::Occupied(known) => known.get().clone(),
-        Entry::Vacant(unknown) => unknown.insert(read()?).clone(),
-    })
+    if let Some(value) = known.borrow().get(&key) {
+        return Ok(value.clone());
+    }
+    let value = read()?;
+    known.borrow_mut().insert(key, value.clone());
+    Ok(value)
 }
 
 pub(crate) const AUDIENCES_OF: &str =

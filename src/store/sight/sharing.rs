@@ -1,6 +1,6 @@
 //! Changing who sees conversations and what belongs to them.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use crate::chat::conversations::{self, Conversation};
 use crate::chat::steps;
@@ -41,13 +41,23 @@ impl Snapshot<'_> {
     /// `not_found` where whoever asked does not see it any longer; `server_error` when
     /// the database cannot be read.
     pub fn audience_of(&self, turn: &Turn) -> Result<Option<AudienceId>> {
-        let (connection, sight) = self.parts();
-        let directory = &mut sight.directory();
-        if !turn_sees(connection, directory, turn)? {
-            return Err(askers::unseen(turn.conversation_id));
+        let directory = &self.sight.directory;
+        let Some(thing) = directory.conversation(turn.conversation_id)? else {
+            return Ok(None);
+        };
+        // As `askers::still_sees`, of what is read already.
+        let is_seen = if turn.channel.starts_with("webhook:") {
+            thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD
+        } else {
+            let asker = turn.user_id.map(|id| directory.user(id)).transpose()?;
+            let readers = directory.readers(thing.audience_id)?;
+            let asker = asker.flatten();
+            asker.is_none_or(|asker| readers.include(asker.id, asker.role))
+        };
+        match is_seen {
+            true => Ok(Some(thing.audience_id)),
+            false => Err(askers::unseen(turn.conversation_id)),
         }
-        let thing = directory.conversation(connection, turn.conversation_id)?;
-        Ok(thing.map(|thing| thing.audience_id))
     }
 
     /// The person who reads, or the only one who reads the conversation; none where others
@@ -56,19 +66,18 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn only_reader(&self) -> Result<Option<UserId>> {
-        if let Some(person) = self.viewer.user_id() {
-            return Ok((!self.viewer.is_household_only()).then_some(person));
+        if let Some(person) = self.sight.viewer.user_id() {
+            return Ok((!self.sight.viewer.is_household_only()).then_some(person));
         }
-        let Some((conversation, known)) = self.viewer.conversation() else {
+        let Some((conversation, known)) = self.sight.viewer.conversation() else {
             return Ok(None);
         };
         if self.caller_of(conversation)?.is_some() {
             return Ok(None);
         }
-        let (connection, sight) = self.parts();
-        let directory = &mut sight.directory();
-        let readers = match directory.conversation(connection, conversation)? {
-            Some(thing) => directory.readers(connection, thing.audience_id)?,
+        let directory = &self.sight.directory;
+        let readers = match directory.conversation(conversation)? {
+            Some(thing) => directory.readers(thing.audience_id)?,
             None => known.clone(),
         };
         Ok(match &readers {
@@ -83,8 +92,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn caller_of(&self, id: ConversationId) -> Result<Option<String>> {
-        let (connection, sight) = self.parts();
-        let thing = sight.directory().conversation(connection, id)?;
+        let thing = self.sight.directory.conversation(id)?;
         Ok(thing.and_then(|thing| {
             let is_read = thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD;
             thing.account.filter(|_| is_read)
@@ -125,9 +133,9 @@ impl Store {
         id: ConversationId,
         audience: &Audience,
     ) -> Result<Conversation> {
-        let (viewer, audience) = (viewer.clone(), audience.clone());
-        self.write(move |write| {
-            let thing = conversations::check_change(write, &viewer, id)?;
+        let audience = audience.clone();
+        self.write_for(viewer, move |write, sight| {
+            let thing = conversations::check_change(sight, id)?;
             let audience_id = intern(write, thing.owner_id, &audience, UnknownName::Refuse)?;
             write.execute(
                 "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",
@@ -138,11 +146,7 @@ impl Store {
             }
             follow(write, id, audience_id)?;
             // An admin may have shared it without themselves.
-            conversations::find(
-                write.connection,
-                &Viewer::server().sight(write.connection)?,
-                id,
-            )
+            conversations::find(&Viewer::server().sight(write.connection)?, id)
         })
     }
 
@@ -186,7 +190,7 @@ fn set_account_audience(
     {
         return Ok(Vec::new());
     }
-    let mut directory = Directory::default();
+    let directory = Directory::new(write.connection);
     let changed = write.rows(
         "SELECT id, audience_id, EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
              WHERE conversation_id = c.id AND finished_at IS NULL)
@@ -198,7 +202,7 @@ fn set_account_audience(
             let before = row.get(1)?;
             let reshared = Reshared {
                 conversation_id: row.get(0)?,
-                before: directory.readers(write.connection, before)?,
+                before: directory.readers(before)?,
                 now: now.clone(),
                 audience: audience.clone(),
                 has_turn: row.get(2)?,
@@ -223,21 +227,4 @@ fn set_account_audience(
     }
     meta::set(write, &applied, &audience_id)?;
     Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
-}
-
-/// Whether whoever asked in a turn that is at hand sees its conversation: see
-/// [`askers::still_sees`].
-fn turn_sees(connection: &Connection, directory: &mut Directory, turn: &Turn) -> Outcome<bool> {
-    let Some(thing) = directory.conversation(connection, turn.conversation_id)? else {
-        return Ok(true);
-    };
-    if turn.channel.starts_with("webhook:") {
-        return Ok(thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD);
-    }
-    let asker = match turn.user_id {
-        Some(id) => directory.user(connection, id)?,
-        None => None,
-    };
-    let readers = directory.readers(connection, thing.audience_id)?;
-    Ok(asker.is_none_or(|asker| readers.include(asker.id, asker.role)))
 }

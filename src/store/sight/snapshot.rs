@@ -5,8 +5,9 @@ use rusqlite::Connection;
 use crate::engine::database::{Inner, Store};
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
 use crate::engine::query::Statements;
-use crate::engine::readers::{Lent, OpenSnapshot, Readers};
+use crate::engine::readers::{Lent, OpenSnapshot, Readers, Source};
 use crate::sight::viewer::{Sight, Viewer};
 use base::error::Result;
 
@@ -35,10 +36,9 @@ use base::error::Result;
 /// ```
 pub struct Snapshot<'a> {
     pub(crate) store: &'a Inner,
-    lent: Lent<'a>,
-    pub(crate) viewer: Viewer,
-    sight: Sight,
-    _open: OpenSnapshot,
+    /// What is seen, and where it is read.
+    pub(crate) sight: Sight<'a>,
+    open: OpenSnapshot,
 }
 
 impl Store {
@@ -67,17 +67,25 @@ impl Store {
     ) -> Result<Snapshot<'a>> {
         let open = OpenSnapshot::here();
         let lent = begin(&self.inner.readers)?;
-        let sight = viewer.sight(lent.connection())?;
+        let sight = viewer.sight(Source::Reader(lent))?;
         Ok(Snapshot {
             store: &self.inner,
-            lent,
-            viewer: viewer.clone(),
             sight,
-            _open: open,
+            open,
         })
     }
 
-    /// The same, for tests.
+    /// Changes what `viewer` may see, and returns once that is committed.
+    pub(crate) fn write_for<T: Send + 'static>(
+        &self,
+        viewer: &Viewer,
+        work: impl FnOnce(&Write<'_>, &Sight<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let viewer = viewer.clone();
+        self.write(move |write| work(write, &viewer.sight(write.connection)?))
+    }
+
+    /// The same as a snapshot, for tests.
     ///
     /// # Panics
     /// When the database cannot be read.
@@ -94,22 +102,17 @@ impl Snapshot<'_> {
         OpenSnapshot::none_here();
     }
 
-    /// Where its statements run, and what is seen.
-    pub(crate) fn parts(&self) -> (&Connection, &Sight) {
-        (self.lent.connection(), &self.sight)
-    }
-
     /// Reads what has an effect outside.
     pub(crate) fn durable<T>(
         &self,
-        work: impl FnOnce(&Connection, &Sight) -> Outcome<T>,
+        work: impl FnOnce(&Sight<'_>) -> Outcome<T>,
     ) -> Result<Durable<T>> {
-        Durable::seen(&self.lent, |connection| work(connection, &self.sight))
+        Durable::seen(&self.open, || work(&self.sight))
     }
 }
 
 impl Statements for Snapshot<'_> {
     fn connection(&self) -> &Connection {
-        self.lent.connection()
+        self.sight.connection()
     }
 }

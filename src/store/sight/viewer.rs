@@ -5,14 +5,14 @@
 
 pub(crate) mod audiences;
 
-use std::cell::{RefCell, RefMut};
 use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, ToSql, params};
 
-use crate::engine::failure::{Failure, Outcome};
+use crate::engine::failure::Outcome;
 use crate::engine::query::{Statements, not_found};
+use crate::engine::readers::Source;
 pub(crate) use crate::sight::audience::{
     BELONGS, Belongs, SEEN_COLUMNS, seen_columns, select_seen,
 };
@@ -188,13 +188,13 @@ impl Viewer {
     }
 
     /// What is seen at this moment.
-    pub(crate) fn sight(&self, connection: &Connection) -> Outcome<Sight> {
-        let (mut caller, mut directory) = (None, Directory::default());
+    pub(crate) fn sight<'a>(&self, source: impl Into<Source<'a>>) -> Outcome<Sight<'a>> {
+        let (mut caller, directory) = (None, Directory::new(source));
         let (seen, actor) = match &self.0 {
             Scope::Server => (Seen::All, Actor::Server),
             Scope::Account(name) => (Seen::OfAccount(name.clone()), Actor::Account(name.clone())),
             Scope::Person(person) => (
-                Seen::Of(directory.audiences_of(connection, *person)?),
+                Seen::Of(directory.audiences_of(*person)?),
                 Actor::Person(*person),
             ),
             Scope::ReadersOf {
@@ -207,17 +207,16 @@ impl Viewer {
                 let mut actor = match asker {
                     Asker::Nobody => Actor::Nobody,
                     Asker::Account(name) => Actor::Account(name.clone()),
-                    Asker::Person(id) => directory.actor(connection, *id)?,
+                    Asker::Person(id) => directory.actor(*id)?,
                 };
                 if let Actor::Person(person) = &mut actor
                     && !is_admin
                 {
                     person.role = person.role.min(UserRole::User);
                 }
-                let (mut audiences, account) =
-                    directory.audiences_within(connection, *conversation, known)?;
+                let (mut audiences, account) = directory.audiences_within(*conversation, known)?;
                 if let Actor::Person(person) = &actor {
-                    let own = directory.audiences_of(connection, *person)?;
+                    let own = directory.audiences_of(*person)?;
                     audiences.retain(|audience| own.binary_search(audience).is_ok());
                 }
                 if *household_only {
@@ -231,22 +230,25 @@ impl Viewer {
             }
         };
         Ok(Sight {
+            viewer: self.clone(),
             seen,
             caller,
             actor,
-            directory: RefCell::new(directory),
+            directory,
         })
     }
 }
 
 /// What a [`Viewer`] sees at one moment.
-pub(crate) struct Sight {
+pub(crate) struct Sight<'a> {
+    pub viewer: Viewer,
     seen: Seen,
     /// The webhook account whose caller reads along: of what is seen, the household's
     /// and the account's own are left.
     caller: Option<String>,
     actor: Actor,
-    directory: RefCell<Directory>,
+    /// The names of users and the members of audiences, as far as they were asked for.
+    pub directory: Directory<'a>,
 }
 
 /// The part of all things that a viewer sees.
@@ -265,7 +267,13 @@ enum Actor {
     Nobody,
 }
 
-impl Sight {
+impl Statements for Sight<'_> {
+    fn connection(&self) -> &Connection {
+        self.directory.connection()
+    }
+}
+
+impl Sight<'_> {
     /// What of all there is, but for what a caller who reads along does not see.
     pub fn seen(&self) -> &Seen {
         &self.seen
@@ -276,11 +284,6 @@ impl Sight {
         (self.seen.clone(), self.caller.clone())
     }
 
-    /// The names of users and the members of audiences, as far as they were asked for.
-    pub fn directory(&self) -> RefMut<'_, Directory> {
-        self.directory.borrow_mut()
-    }
-
     /// Whether somebody from outside reads along.
     pub fn has_caller(&self) -> bool {
         self.caller.is_some()
@@ -288,9 +291,8 @@ impl Sight {
 
     /// At most `limit` rows of a cached statement that are seen. It selects the
     /// [`seen_columns`] first.
-    pub fn rows<T>(
+    pub fn seen_rows<T>(
         &self,
-        connection: &Connection,
         sql: &str,
         parameters: &[&dyn ToSql],
         limit: usize,
@@ -300,7 +302,7 @@ impl Sight {
         if self.is_blind() {
             return Ok(found);
         }
-        connection.each_row(sql, parameters, &mut |row| {
+        self.each_row(sql, parameters, &mut |row| {
             if found.len() == limit {
                 return Ok(ControlFlow::Break(()));
             }
@@ -317,15 +319,14 @@ impl Sight {
     ///
     /// # Errors
     /// `not_found`, also for one that is not seen.
-    pub fn find<T, I: ToSql + Display>(
+    pub fn find_seen<T, I: ToSql + Display>(
         &self,
-        connection: &Connection,
         what: &str,
         sql: &str,
         id: I,
         mut from_row: impl FnMut(&Row<'_>) -> Outcome<T>,
     ) -> Outcome<(T, Belongs)> {
-        let found = connection.row(sql, &[&id], |row| {
+        let found = self.row(sql, &[&id], |row| {
             let belongs = Belongs::from_row(row)?;
             Ok(match self.sees(&belongs) {
                 true => Some((from_row(row)?, belongs)),
@@ -375,16 +376,11 @@ impl Sight {
     ///
     /// # Errors
     /// `unauthorized`, with the owner's name.
-    pub fn check_delete(
-        &self,
-        connection: &Connection,
-        what: &str,
-        thing: &Belongs,
-    ) -> Result<(), Failure> {
+    pub fn check_delete(&self, what: &str, thing: &Belongs) -> Outcome<()> {
         let is_left = thing.owner_id.is_none() && thing.audience_id != AudienceId::HOUSEHOLD;
         match &self.actor {
             Actor::Person(person) if is_left && person.role >= UserRole::User => Ok(()),
-            _ => self.check_change(connection, what, thing),
+            _ => self.check_change(what, thing),
         }
     }
 
@@ -393,12 +389,7 @@ impl Sight {
     ///
     /// # Errors
     /// `unauthorized`, with the owner's name.
-    pub fn check_change(
-        &self,
-        connection: &Connection,
-        what: &str,
-        thing: &Belongs,
-    ) -> Result<(), Failure> {
+    pub fn check_change(&self, what: &str, thing: &Belongs) -> Outcome<()> {
         let may = match &self.actor {
             Actor::Server => true,
             Actor::Person(person) => {
@@ -416,7 +407,7 @@ impl Sight {
             return Ok(());
         }
         let owner: Option<String> = match thing.owner_id {
-            Some(owner) => connection.value(
+            Some(owner) => self.value(
                 "SELECT ifnull(display_name, name) FROM users WHERE id = ?",
                 params![owner],
             )?,

@@ -295,11 +295,7 @@ fn line(schedule: &Schedule, context: &ToolContext<'_>) -> String {
     };
     let paused = if schedule.is_paused { ", paused" } else { "" };
     let last = match &schedule.last_run {
-        Some(run) => format!(
-            ", last run {}: {}",
-            zone.minute(run.at),
-            run.outcome.as_str()
-        ),
+        Some(run) => format!(", last run {}: {}", zone.minute(run.at), run.outcome),
         None => String::new(),
     };
     format!("{} ({when}{paused}{last}): {}", schedule.id, schedule.text)

@@ -205,7 +205,7 @@ fn nameless(installation: &Installation<'_>, actors: &Actors) -> Vec<Diagnosis> 
 fn linked_senders(config: &Config, actors: &Actors) -> Option<Diagnosis> {
     let mut lines = Vec::new();
     for one in &actors.senders {
-        let (account, name) = (&one.account, one.name.as_str());
+        let (account, name) = (&one.account, one.person.as_str());
         let url = config.webhook_account(account).map(|it| &it.outgoing_url);
         let Some(host) = url.and_then(|url| Some(Url::parse(url).ok()?.authority.host)) else {
             lines.push(format!("{} of {account} is {name}", one.sender));

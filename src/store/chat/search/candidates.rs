@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::query::Query;
 use super::{MOST_READ, Search};
@@ -26,15 +26,10 @@ pub(super) struct Candidate {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(
-        connection: &'a Connection,
-        sight: &'a Sight,
-        mut query: Query,
-    ) -> Outcome<Search<'a>> {
+    pub(super) fn new(sight: &'a Sight<'a>, mut query: Query) -> Outcome<Search<'a>> {
         let count = |expression: String, most: usize| -> Outcome<usize> {
-            let parameters = params![expression, most as i64];
-            let count: Option<i64> = connection.value(COUNT, parameters)?;
-            Ok(count.unwrap_or_default() as usize)
+            let count = sight.value(COUNT, params![expression, most])?;
+            Ok(count.unwrap_or_default())
         };
         let mut counted = Vec::new();
         let last = query.words().len().saturating_sub(1);
@@ -49,7 +44,7 @@ impl<'a> Search<'a> {
                 && place == last
                 && !asked.is_hint
                 && asked.word.chars().nth(1).is_some()
-                && !connection.exists(IN_TITLES, params![asked.expression()])?
+                && !sight.exists(IN_TITLES, params![asked.expression()])?
             {
                 asked.widen();
                 messages = count(asked.expression(), most)?;
@@ -61,7 +56,6 @@ impl<'a> Search<'a> {
         }
         counted.sort_unstable();
         Ok(Search {
-            connection,
             sight,
             query,
             counted,
@@ -124,7 +118,7 @@ impl<'a> Search<'a> {
                 .collect();
             for place in common {
                 let both = format!("({}) AND {}", any.join(" OR "), expression(self, place));
-                for id in self.connection.values(MATCHES, params![both])? {
+                for id in self.sight.values(MATCHES, params![both])? {
                     if let Some(candidate) = found.get_mut(&id) {
                         candidate.has |= 1 << place;
                     }
@@ -135,9 +129,9 @@ impl<'a> Search<'a> {
             && found.len() < MOST_READ
         {
             let place = |millis| first_at(Timestamp::from_millis(millis));
-            let parameters = params![place(from), place(until), MOST_READ as i64];
+            let parameters = params![place(from), place(until), MOST_READ];
             let of_days: Vec<(i64, ConversationId)> =
-                self.connection
+                self.sight
                     .rows(OF_TIME, parameters, |row| Ok(row.try_into()?))?;
             for (id, conversation) in of_days {
                 if self.sees(conversation)? {
@@ -153,7 +147,7 @@ impl<'a> Search<'a> {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
                 let seen = |row: &Row<'_>| self.sight.sees_row(row);
-                let seen = self.connection.row(BELONGS, params![conversation], seen)?;
+                let seen = self.sight.row(BELONGS, params![conversation], seen)?;
                 *unknown.insert(seen.unwrap_or_default())
             }
         })
@@ -170,7 +164,7 @@ impl<'a> Search<'a> {
         let mut patience = FIRST_PATIENCE;
         // Again for each part that is skipped.
         loop {
-            let mut statement = self.connection.prepare_cached(SEARCH_IDS)?;
+            let mut statement = self.sight.connection().prepare_cached(SEARCH_IDS)?;
             let mut rows = statement.query(params![expression, until])?;
             let mut hidden = 0;
             let skip_to = loop {
@@ -192,7 +186,7 @@ impl<'a> Search<'a> {
                 hidden = 0;
                 let spans = match &mut self.spans {
                     Some(spans) => spans,
-                    None => self.spans.insert(seen_spans(self.connection, self.sight)?),
+                    None => self.spans.insert(seen_spans(self.sight)?),
                 };
                 patience = PATIENCE;
                 match newest_within(spans, id) {
@@ -219,16 +213,15 @@ const PATIENCE: usize = 32;
 const MOST_SPANS: usize = 1000;
 
 /// From which to which message the conversations last that are seen.
-fn seen_spans(connection: &Connection, sight: &Sight) -> Outcome<Vec<(i64, i64)>> {
+fn seen_spans(sight: &Sight<'_>) -> Outcome<Vec<(i64, i64)>> {
     const EVERYWHERE: (i64, i64) = (i64::MIN, i64::MAX);
     let Seen::Of(audiences) = sight.seen() else {
         return Ok(vec![EVERYWHERE]);
     };
     let mut spans = Vec::new();
     for audience in audiences {
-        let parameters = params![audience, MOST_SPANS as i64 + 1];
-        let found: Vec<(i64, i64)> =
-            connection.rows(SPANS, parameters, |row| Ok(row.try_into()?))?;
+        let parameters = params![audience, MOST_SPANS + 1];
+        let found: Vec<(i64, i64)> = sight.rows(SPANS, parameters, |row| Ok(row.try_into()?))?;
         spans.extend(found);
         if spans.len() > MOST_SPANS {
             return Ok(vec![EVERYWHERE]);

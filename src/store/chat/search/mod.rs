@@ -16,7 +16,7 @@ pub(crate) mod vectors;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use crate::chat::conversations;
 use crate::chat::messages::{Message, PAGE, Page, find_message};
@@ -76,16 +76,15 @@ impl Snapshot<'_> {
         limit: usize,
         order: SearchOrder,
     ) -> Result<Found> {
-        let (connection, sight) = self.parts();
         let query = Query::new(query, self.store.clock.now());
         let limit = limit.min(PAGE);
         let mut found = Found {
             hits: Vec::new(),
             words: query.words(),
-            is_indexing: index::is_unfinished(connection)?,
+            is_indexing: index::is_unfinished(self.connection())?,
         };
-        if !sight.is_blind() {
-            let mut search = Search::new(connection, sight, query)?;
+        if !self.sight.is_blind() {
+            let mut search = Search::new(&self.sight, query)?;
             found.hits = match order {
                 SearchOrder::Relevance => search.best(vector, limit)?,
                 SearchOrder::Newest => search.newest(limit)?,
@@ -97,8 +96,7 @@ impl Snapshot<'_> {
 
 /// One search.
 struct Search<'a> {
-    connection: &'a Connection,
-    sight: &'a Sight,
+    sight: &'a Sight<'a>,
     query: Query,
     /// The words that there are and how many messages have each, as far as that is counted;
     /// the rarest first.
@@ -129,7 +127,7 @@ impl Search<'_> {
         let mut titles = titles.into_iter().peekable();
         let mut shown: Vec<i64> = Vec::new();
         let mut page: Page<Hit> = Page::new(limit);
-        let (connection, all) = (self.connection, all);
+        let (connection, all) = (self.sight.connection(), all);
         let share = |score: f64| (score / all * 1_000.0).round() / 1_000.0;
         let of_title = |(conversation_id, title, score): Title| Hit {
             conversation_id,
@@ -197,7 +195,7 @@ impl Search<'_> {
             if !page.messages.is_empty() || expressions.is_empty() {
                 break;
             }
-            let connection = self.connection;
+            let connection = self.sight.connection();
             self.matches(&joined, &mut |id, conversation_id| {
                 // The text is read only now.
                 let Some(message) = find_message(connection, MessageId::from(id))? else {

@@ -232,7 +232,7 @@ impl Search<'_> {
             let room = MOST_TITLES.saturating_sub(titles.len());
             let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("title")?));
             let sight = self.sight;
-            titles.extend(sight.rows(self.connection, TITLES, parameters, room, read)?);
+            titles.extend(sight.seen_rows(TITLES, parameters, room, read)?);
         }
         titles.sort_unstable();
         titles.dedup();
@@ -266,7 +266,7 @@ impl Search<'_> {
         id: i64,
         conversation: ConversationId,
     ) -> Outcome<Option<Rc<Said>>> {
-        let found = self.connection.row(sql, params![id, conversation], |row| {
+        let found = self.sight.row(sql, params![id, conversation], |row| {
             let id: i64 = row.get(0)?;
             if let Some(known) = self.said.get(&id) {
                 return Ok(Rc::clone(known));

@@ -37,8 +37,8 @@ impl Search<'_> {
     /// The messages that are near to a vector and seen, the nearest first.
     pub(super) fn near(&mut self, vector: &Vector) -> Outcome<Vec<(i64, ConversationId)>> {
         let mut found = Vec::new();
-        let mut statement = self.connection.prepare_cached(NEWEST)?;
-        let mut rows = statement.query(params![MOST_COMPARED as i64])?;
+        let mut statement = self.sight.connection().prepare_cached(NEWEST)?;
+        let mut rows = statement.query([MOST_COMPARED])?;
         while let Some(row) = rows.next()? {
             let (id, conversation) = (row.get(0)?, row.get(1)?);
             let made = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
@@ -92,8 +92,7 @@ impl Store {
             let lines: Vec<String> = lines.into_iter().flatten().collect();
             Ok((message, lines.join("\n")))
         };
-        let found =
-            self.look(move |connection| connection.rows(WITHOUT, params![most as i64], passage));
+        let found = self.look(move |connection| connection.rows(WITHOUT, params![most], passage));
         Ok(found?.uncommitted())
     }
 
@@ -130,7 +129,7 @@ impl Store {
         for _ in 0..MOST_COMPARED / AT_ONCE {
             let Some(newest) = before else { break };
             before = self.write(move |write| {
-                let newest = params![newest, AT_ONCE as i64];
+                let newest = params![newest, AT_ONCE];
                 write.execute(MAKE_PLACES, newest)?;
                 Ok(write.value(OLDEST_OF, newest)?.flatten())
             })?;
@@ -141,13 +140,11 @@ impl Store {
 
     /// Deletes the vectors of all messages but the newest, so many.
     pub(crate) fn purge_message_vectors(&self, most: usize) -> Result<()> {
-        let newest =
-            self.look(move |connection| connection.value(NEWEST_TOO_OLD, params![most as i64]));
+        let newest = self.look(move |connection| connection.value(NEWEST_TOO_OLD, params![most]));
         let Some(newest): Option<MessageId> = newest?.uncommitted() else {
             return Ok(());
         };
-        let purge =
-            || self.write(move |write| write.execute(PURGE, params![newest, AT_ONCE as i64]));
+        let purge = || self.write(move |write| write.execute(PURGE, params![newest, AT_ONCE]));
         while purge()? == AT_ONCE {}
         Ok(())
     }

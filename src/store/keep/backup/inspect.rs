@@ -114,12 +114,9 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 fn counts(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     let count = |table| {
         let sql = format!("SELECT count(*) FROM {table}");
-        connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
+        connection.query_row(&sql, [], |row| row.get(0))
     };
-    Ok((
-        count("conversations")?.unsigned_abs(),
-        count("messages")?.unsigned_abs(),
-    ))
+    Ok((count("conversations")?, count("messages")?))
 }
 
 fn files(connection: &Connection) -> rusqlite::Result<Vec<BackupFile>> {

@@ -129,13 +129,11 @@ impl FileSnapshot {
         connection.execute_batch("BEGIN").map_err(failed)?;
         schema::schema_of(&connection)
             .map_err(|cause| BackupError::Source(OpenError::new(database, cause)))?;
-        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let page_bytes = pragma("page_size").map_err(failed)?;
-        let pages = pragma("page_count").map_err(failed)?;
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
         Ok(FileSnapshot {
             path: database.to_owned(),
-            page_bytes: page_bytes.unsigned_abs(),
-            pages: pages.unsigned_abs(),
+            page_bytes: pragma("page_size").map_err(failed)?,
+            pages: pragma("page_count").map_err(failed)?,
             read: 0,
             connection,
         })

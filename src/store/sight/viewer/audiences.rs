@@ -1,17 +1,15 @@
 //! The audiences that a viewer belongs to.
 
-use rusqlite::Connection;
-
 use super::{Actor, Person};
 use crate::engine::failure::Outcome;
 use crate::sight::audience::{Directory, Readers};
 use base::ids::{AudienceId, ConversationId, UserId};
 use base::people::UserRole;
 
-impl Directory {
+impl Directory<'_> {
     /// A person on whose behalf the model acts.
-    pub(super) fn actor(&mut self, connection: &Connection, id: UserId) -> Outcome<Actor> {
-        let user = self.user(connection, id)?;
+    pub(super) fn actor(&self, id: UserId) -> Outcome<Actor> {
+        let user = self.user(id)?;
         Ok(user.map_or(Actor::Nobody, |user| {
             Actor::Person(Person {
                 id,
@@ -22,14 +20,10 @@ impl Directory {
     }
 
     /// The audiences that a person belongs to, the household's first.
-    pub(super) fn audiences_of(
-        &mut self,
-        connection: &Connection,
-        person: Person,
-    ) -> Outcome<Vec<AudienceId>> {
+    pub(super) fn audiences_of(&self, person: Person) -> Outcome<Vec<AudienceId>> {
         let mut audiences = match person.household_only {
             true => Vec::new(),
-            false => self.audiences(connection, person.id)?,
+            false => self.audiences(person.id)?,
         };
         if person.role >= UserRole::User {
             // The lowest of all ids.
@@ -41,14 +35,13 @@ impl Directory {
     /// The audiences that include all people who read a conversation, and the webhook
     /// account whose caller reads it, too.
     pub(super) fn audiences_within(
-        &mut self,
-        connection: &Connection,
+        &self,
         conversation: ConversationId,
         known: &Readers,
     ) -> Outcome<(Vec<AudienceId>, Option<String>)> {
-        let own = self.conversation(connection, conversation)?;
+        let own = self.conversation(conversation)?;
         let now = match &own {
-            Some(own) => &self.readers(connection, own.audience_id)?,
+            Some(own) => &self.readers(own.audience_id)?,
             None => known,
         };
         let (own, account) = match own {
@@ -65,13 +58,13 @@ impl Directory {
         };
         let mut within: Option<Vec<AudienceId>> = None;
         for &id in people.iter() {
-            let user = self.user(connection, id)?;
+            let user = self.user(id)?;
             let person = Person {
                 id,
                 role: user.map_or(UserRole::Viewer, |user| user.role),
                 household_only: false,
             };
-            let of_person = self.audiences_of(connection, person)?;
+            let of_person = self.audiences_of(person)?;
             within = Some(match within {
                 Some(mut within) => {
                     within.retain(|audience| of_person.binary_search(audience).is_ok());
