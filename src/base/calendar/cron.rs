@@ -9,6 +9,7 @@ use std::str::FromStr;
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 
+use super::phrase::number;
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -311,7 +312,7 @@ impl Interval {
     fn read(text: &str) -> Option<Interval> {
         let (first, step) = text.split_once('/')?;
         let is_weekly = step.ends_with('w');
-        let step = digits(step.strip_suffix(['w', 'd'])?)?;
+        let step = number(step.strip_suffix(['w', 'd'])?)?;
         let step = i32::try_from(step)
             .ok()
             .filter(|step| (1..=366).contains(step))?;
@@ -378,7 +379,7 @@ impl Field {
     }
 
     fn step(&self, part: &str, text: &str) -> Result<u64> {
-        match digits(text) {
+        match number(text) {
             Some(step) if step > 0 => Ok(step),
             _ => Err(self.wrong(part, Said::of("cron.step", &[]))),
         }
@@ -389,7 +390,7 @@ impl Field {
         if let Some(place) = self.names.iter().position(|name| *name == lower) {
             return Ok(self.least + place as u64);
         }
-        match digits(text) {
+        match number(text) {
             Some(value) if (self.least..=self.most).contains(&value) => Ok(value),
             _ => {
                 let (least, most) = (self.least.to_string(), self.most.to_string());
@@ -408,13 +409,5 @@ impl Field {
         let said = Said::of("error.cron_field", &[("part", &format!("{part:?}"))]);
         let field = Said::of(self.name, &[]);
         Error::invalid_request(said.with("field", field).with("why", why))
-    }
-}
-
-/// A number of digits only: `parse` would accept a sign.
-fn digits(text: &str) -> Option<u64> {
-    match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().ok(),
-        false => None,
     }
 }

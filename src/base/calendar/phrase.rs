@@ -644,7 +644,7 @@ fn counted(word: &str) -> Option<u64> {
 }
 
 /// A number of digits alone: `parse` would accept a sign.
-fn number(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
 }
