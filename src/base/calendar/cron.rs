@@ -9,7 +9,6 @@ use std::str::FromStr;
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 
-use super::phrase::number;
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -410,4 +409,10 @@ impl Field {
         let field = Said::of(self.name, &[]);
         Error::invalid_request(said.with("field", field).with("why", why))
     }
+}
+
+/// A number of digits alone: `parse` would accept a sign.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }
