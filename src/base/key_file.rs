@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::files;
 use crate::secret::reference;
 
@@ -18,6 +21,35 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes.trim_ascii().to_vec())
+}
+
+/// The bytes of a key whose file holds their base64; none where it holds something else.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn load(path: &Path) -> io::Result<Vec<u8>> {
+    read(path).map(|text| STANDARD.decode(text).unwrap_or_default())
+}
+
+/// The same of a file in a data directory, which is made with a fresh `key` if it is missing.
+///
+/// # Errors
+/// It cannot be read or made.
+pub fn load_or_make(
+    data_dir: &Path,
+    name: &str,
+    key: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> io::Result<Vec<u8>> {
+    let path = data_dir.join(name);
+    match load(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        loaded => return loaded,
+    }
+    match make(data_dir, name, &STANDARD.encode(key()?)) {
+        // Another process was faster; its key counts.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => load(&path),
+    }
 }
 
 /// Writes a key for its owner only, so that the file is complete or missing, even after

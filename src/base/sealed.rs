@@ -5,8 +5,6 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use crate::key_file;
@@ -34,23 +32,14 @@ impl SealingKey {
         let path = data_dir.join(SEALING_KEY_FILE);
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        if !path.exists() {
-            let key = STANDARD.encode(random_bytes::<KEY_BYTES>());
-            match key_file::make(data_dir, SEALING_KEY_FILE, &key) {
-                // Another process was faster; its key counts.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => made.map_err(named)?,
-            }
+        let fresh = || Ok(random_bytes::<KEY_BYTES>().to_vec());
+        let key = key_file::load_or_make(data_dir, SEALING_KEY_FILE, fresh).map_err(named)?;
+        match UnboundKey::new(&CHACHA20_POLY1305, &key) {
+            Ok(key) => Ok(SealingKey(LessSafeKey::new(key))),
+            Err(_) => Err(named(io::Error::other(
+                "it holds no key: restore it from a backup with secrets, or move it away",
+            ))),
         }
-        let text = key_file::read(&path).map_err(named)?;
-        let key = STANDARD.decode(text).ok();
-        let key = key.and_then(|key| UnboundKey::new(&CHACHA20_POLY1305, &key).ok());
-        key.map(|key| SealingKey(LessSafeKey::new(key)))
-            .ok_or_else(|| {
-                named(io::Error::other(
-                    "it holds no key: restore it from a backup with secrets, or move it away",
-                ))
-            })
     }
 
     /// The secret in a form in which it can be kept.

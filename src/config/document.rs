@@ -17,7 +17,7 @@ use super::config::Config;
 use super::declaration::Declared;
 use super::key_path::{KeyPath, Step, channel_places, is_comment, quoted};
 use super::lines::Lines;
-use super::problems::{Finding, Problems, Unset};
+use super::problems::{Problem, Problems, Unset};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
 use super::reader::{Environment, Reader, is_variable};
 use super::tools::Permission;
@@ -85,7 +85,7 @@ impl Document {
                 (&mut problems, "each key may appear only once")
             };
             let message = format!("\"{path}\" appears here a second time; {effect}");
-            list.push(Finding::of(path, message, false));
+            list.push(Problem::of(path, message, false));
         }
         Ok(Document {
             is_whole: config.is_some(),
@@ -94,8 +94,8 @@ impl Document {
                     .filter(|_| problems.is_empty())
                     .unwrap_or_else(Config::absent),
             ),
-            problems: Problems::of_findings(file, problems, &lines),
-            warnings: Problems::of_findings(file, warnings, &lines),
+            problems: Problems::placed(file, problems, &lines),
+            warnings: Problems::placed(file, warnings, &lines),
             secrets: reader.secrets,
             holds_secret: reader.holds_secret,
             members: document,

@@ -2,11 +2,17 @@
 //! reports neither, and both help to find a mistake.
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::key_path::KeyPath;
 
 /// The lines of a text that is known to be JSON.
+#[derive(Default)]
 pub(super) struct Lines {
+    /// Those on which the values begin.
     lines: BTreeMap<KeyPath, usize>,
     /// Keys that appear in their object more than once; the line of such a key is that
     /// of the last one.
@@ -17,17 +23,20 @@ impl Lines {
     /// Walks a text that the JSON parser has accepted. (It limits nesting to 128
     /// levels, which bounds the recursion here.)
     pub fn of(text: &str) -> Lines {
-        let mut scanner = Scanner {
-            text,
-            at: 0,
-            line: 1,
-            found: Lines {
-                lines: BTreeMap::new(),
-                repeated: Vec::new(),
-            },
+        let mut found = Lines::default();
+        let (mut counted, mut line) = (text.as_ptr() as usize, 1);
+        // Values are met in the order of the text, of which each is a part.
+        let mut line_of = |value: &RawValue| {
+            let begin = value.get().as_ptr() as usize;
+            let passed = &text.as_bytes()[counted - text.as_ptr() as usize..][..begin - counted];
+            line += passed.iter().filter(|byte| **byte == b'\n').count();
+            counted = begin;
+            line
         };
-        scanner.value(&KeyPath::top());
-        scanner.found
+        if let Ok(document) = serde_json::from_str(text) {
+            found.note(&KeyPath::top(), document, &mut line_of);
+        }
+        found
     }
 
     /// The line of a key, or that of the nearest object around it.
@@ -37,102 +46,64 @@ impl Lines {
             None => path.parent().map_or(1, |parent| self.line(&parent)),
         }
     }
+
+    fn note(
+        &mut self,
+        path: &KeyPath,
+        value: &RawValue,
+        line_of: &mut dyn FnMut(&RawValue) -> usize,
+    ) {
+        let inner: Vec<(KeyPath, &RawValue)> = match value.get().as_bytes().first() {
+            Some(b'{') => {
+                let members: Members = serde_json::from_str(value.get()).unwrap_or_default();
+                let members = members.0.into_iter();
+                members
+                    .map(|(key, value)| (path.key(&key), value))
+                    .collect()
+            }
+            Some(b'[') => {
+                let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+                let items = items.into_iter().enumerate();
+                items
+                    .map(|(index, value)| (path.index(index), value))
+                    .collect()
+            }
+            _ => return,
+        };
+        for (path, value) in inner {
+            if self.lines.insert(path.clone(), line_of(value)).is_some() {
+                self.repeated.push(path.clone());
+            }
+            self.note(&path, value, line_of);
+        }
+    }
 }
 
-struct Scanner<'t> {
-    text: &'t str,
-    at: usize,
-    line: usize,
-    found: Lines,
-}
+/// The members of an object, those of a key that appears twice among them.
+#[derive(Default)]
+struct Members<'t>(Vec<(String, &'t RawValue)>);
 
-impl Scanner<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
+impl<'t> Deserialize<'t> for Members<'t> {
+    fn deserialize<D: Deserializer<'t>>(deserializer: D) -> Result<Members<'t>, D::Error> {
+        struct Reader;
 
-    /// The next byte that is not white space.
-    fn next_token(&mut self) -> Option<u8> {
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'\n' => self.line += 1,
-                b' ' | b'\t' | b'\r' => {}
-                _ => return Some(byte),
+        impl<'t> Visitor<'t> for Reader {
+            type Value = Members<'t>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
             }
-            self.at += 1;
-        }
-        None
-    }
 
-    fn value(&mut self, path: &KeyPath) {
-        match self.next_token() {
-            Some(b'{') => self.object(path),
-            Some(b'[') => self.array(path),
-            Some(b'"') => {
-                self.string();
-            }
-            _ => {
-                let ends = |byte: u8| matches!(byte, b',' | b'}' | b']') || byte <= b' ';
-                while self.peek().is_some_and(|byte| !ends(byte)) {
-                    self.at += 1;
+            fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Members<'t>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
                 }
+                Ok(Members(members))
             }
         }
-    }
 
-    /// Steps over a string and returns its text, quotes and all.
-    fn string(&mut self) -> &str {
-        let start = self.at;
-        self.at += 1;
-        while let Some(byte) = self.peek() {
-            self.at += if byte == b'\\' { 2 } else { 1 };
-            if byte == b'"' {
-                break;
-            }
-        }
-        self.at = self.at.min(self.text.len());
-        self.text.get(start..self.at).unwrap_or("")
-    }
-
-    fn object(&mut self, path: &KeyPath) {
-        self.at += 1;
-        loop {
-            match self.next_token() {
-                Some(b'"') => {}
-                Some(b',') => {
-                    self.at += 1;
-                    continue;
-                }
-                _ => break,
-            }
-            let key: String = serde_json::from_str(self.string()).unwrap_or_default();
-            let path = path.key(&key);
-            if self.found.lines.insert(path.clone(), self.line).is_some() {
-                self.found.repeated.push(path.clone());
-            }
-            if self.next_token() == Some(b':') {
-                self.at += 1;
-            }
-            self.value(&path);
-        }
-        self.at += 1;
-    }
-
-    fn array(&mut self, path: &KeyPath) {
-        self.at += 1;
-        for index in 0.. {
-            if self.next_token() == Some(b',') {
-                self.at += 1;
-                self.next_token();
-            }
-            if matches!(self.peek(), None | Some(b']')) {
-                break;
-            }
-            let path = path.index(index);
-            self.found.lines.insert(path.clone(), self.line);
-            self.value(&path);
-        }
-        self.at += 1;
+        deserializer.deserialize_map(Reader)
     }
 }
 

@@ -26,17 +26,10 @@ pub struct Problem {
     pub column: Option<usize>,
     /// Which key is wrong, and what is expected of it.
     pub message: Said,
-    /// The key, where nothing is wrong but that the environment lacks its variable.
-    unset: Option<KeyPath>,
-}
-
-/// Something found while reading, before its line is known.
-#[derive(Clone, Debug)]
-pub(super) struct Finding {
-    pub path: KeyPath,
-    pub message: Said,
-    /// Whether nothing is wrong but that the environment lacks a variable.
-    pub is_unset: bool,
+    /// The key; the top of the file where there is none.
+    pub(super) path: KeyPath,
+    /// Whether nothing is wrong but that the environment lacks its variable.
+    is_unset: bool,
 }
 
 /// A setting that names a variable of an environment that is not at hand.
@@ -49,11 +42,14 @@ pub(super) struct Unset {
     pub line: String,
 }
 
-impl Finding {
-    pub fn of(path: &KeyPath, message: impl Into<Said>, is_unset: bool) -> Finding {
-        Finding {
-            path: path.clone(),
+impl Problem {
+    /// What was found at a key, whose line is not known yet.
+    pub(super) fn of(path: &KeyPath, message: impl Into<Said>, is_unset: bool) -> Problem {
+        Problem {
+            line: None,
+            column: None,
             message: message.into(),
+            path: path.clone(),
             is_unset,
         }
     }
@@ -96,28 +92,17 @@ impl Problems {
             list: vec![Problem {
                 line,
                 column,
-                message: message.into(),
-                unset: None,
+                ..Problem::of(&KeyPath::top(), message, false)
             }],
         }
     }
 
     /// What was found in a file, in the order of its lines.
-    pub(super) fn of_findings(file: &Path, findings: Vec<Finding>, lines: &Lines) -> Problems {
-        let mut list: Vec<Problem> = Vec::with_capacity(findings.len());
-        for finding in findings {
-            let line = Some(lines.line(&finding.path));
-            let place = list.partition_point(|earlier| earlier.line <= line);
-            list.insert(
-                place,
-                Problem {
-                    line,
-                    column: None,
-                    message: finding.message,
-                    unset: finding.is_unset.then_some(finding.path),
-                },
-            );
+    pub(super) fn placed(file: &Path, mut list: Vec<Problem>, lines: &Lines) -> Problems {
+        for problem in &mut list {
+            problem.line = Some(lines.line(&problem.path));
         }
+        list.sort_by_key(|problem| problem.line);
         Problems {
             file: file.to_owned(),
             list,
@@ -136,16 +121,13 @@ impl Problems {
 
     /// Takes those out that only come from variables which the environment lacks.
     pub(super) fn take_unset(&mut self) -> Vec<Unset> {
-        let (unset, others) = (self.list.drain(..)).partition(|problem| problem.unset.is_some());
+        let (unset, others): (Vec<_>, Vec<_>) =
+            (self.list.drain(..)).partition(|problem| problem.is_unset);
         self.list = others;
-        let unset: Vec<Problem> = unset;
-        let taken = unset.into_iter().filter_map(|mut problem| {
-            let path = problem.unset.take()?;
-            Some(Unset {
-                line: self.line_of(&problem),
-                left_out: path.clone(),
-                path,
-            })
+        let taken = unset.into_iter().map(|problem| Unset {
+            line: self.line_of(&problem),
+            left_out: problem.path.clone(),
+            path: problem.path,
         });
         taken.collect()
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::key_path::KeyPath;
-use super::problems::Finding;
+use super::problems::Problem;
 use base::language::Said;
 use base::url::MASK;
 
@@ -21,9 +21,9 @@ const SECRET_BYTES: usize = 16;
 pub(super) struct Reader<'e> {
     environment: &'e Environment,
     /// What stops the file from being used.
-    pub problems: Vec<Finding>,
+    pub problems: Vec<Problem>,
     /// What the owner should know, but may want.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<Problem>,
     /// Paths of secrets, which are masked when the file is shown.
     pub secrets: Vec<KeyPath>,
     /// Paths of what may hold a secret, which are masked in a backup without secrets.
@@ -47,12 +47,12 @@ impl<'e> Reader<'e> {
 
     /// Reports what stops the file from being used.
     pub fn problem(&mut self, path: &KeyPath, message: impl Into<Said>) {
-        self.problems.push(Finding::of(path, message, false));
+        self.problems.push(Problem::of(path, message, false));
     }
 
     /// Reports what the owner should know.
     pub fn warn(&mut self, path: &KeyPath, message: impl Into<Said>) {
-        self.warnings.push(Finding::of(path, message, false));
+        self.warnings.push(Problem::of(path, message, false));
     }
 
     /// [`Reader::problem`] that begins with the path.
@@ -94,7 +94,7 @@ impl<'e> Reader<'e> {
             None => {
                 let message =
                     format!("\"{path}\" names the environment variable {name}, which is not set");
-                self.problems.push(Finding::of(path, message, true));
+                self.problems.push(Problem::of(path, message, true));
                 None
             }
         }

@@ -31,8 +31,11 @@ pub trait ClientHandler {
     /// Answers input that is not a message with an error.
     fn refuse(&mut self, error: Error);
 
-    /// Turns what the outbox held into the texts to send now, in order.
-    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str));
+    /// Turns what the outbox held into the texts to send now, in order. Some handlers
+    /// have everything sent as it is.
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+        let _ = (item, send);
+    }
 
     /// The same as WebSocket messages. Only encrypted ones are binary.
     fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
@@ -43,7 +46,9 @@ pub trait ClientHandler {
     fn is_authenticated(&self) -> bool;
 
     /// Whether every request has had its response.
-    fn is_idle(&self) -> bool;
+    fn is_idle(&self) -> bool {
+        true
+    }
 
     /// Largest size of the next message, in bytes.
     fn message_bytes(&self) -> usize;

@@ -54,7 +54,8 @@ pub fn run(
         out: Vec::new(),
         input_ended: None,
     };
-    if lines.serve_messages() == End::Finish {
+    let Err(end) = lines.serve_messages();
+    if end == End::Finish {
         linger(lines.stream);
     }
 }
@@ -82,14 +83,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn serve_messages(&mut self) -> End {
-        match self.serve() {
-            Ok(never) => match never {},
-            Err(end) => end,
-        }
-    }
-
-    fn serve(&mut self) -> Result<std::convert::Infallible, End> {
+    fn serve_messages(&mut self) -> Result<std::convert::Infallible, End> {
         let auth_deadline = Instant::now() + seconds(self.connection.limits().auth_seconds);
         self.take_lines()?;
         loop {

@@ -14,9 +14,6 @@ use crate::wait::{Interest, wait};
 /// How long a read waits for its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTimeout {
-    /// The stream's idle time, from the start of each read. Costs one system call
-    /// where [`ReadTimeout::Until`] costs two. For the wait between requests.
-    Idle,
     /// Until a point in time, over any number of reads. After it a read fails even
     /// if input is there, so that a client that never pauses cannot hold the reader.
     Until(Instant),
@@ -34,12 +31,6 @@ pub enum ReadTimeout {
 pub trait Stream: Read + Write + AsFd + Send {
     /// Sets how long reads wait from now on.
     fn set_read_timeout(&mut self, timeout: ReadTimeout);
-
-    /// Sets the time of [`ReadTimeout::Idle`].
-    ///
-    /// # Errors
-    /// The system does not take the socket option.
-    fn set_idle_time(&mut self, time: Duration) -> io::Result<()>;
 
     /// Sets when writes give up from now on.
     fn set_write_deadline(&mut self, deadline: Instant);
@@ -99,12 +90,6 @@ impl Stream for Socket {
         self.timeout = timeout;
     }
 
-    fn set_idle_time(&mut self, time: Duration) -> io::Result<()> {
-        // Zero would mean no timeout.
-        self.stream
-            .set_read_timeout(Some(time.max(Duration::from_millis(1))))
-    }
-
     fn set_write_deadline(&mut self, deadline: Instant) {
         self.write_deadline = Some(deadline);
     }
@@ -143,27 +128,19 @@ impl Stream for Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let flags = match self.timeout {
-            ReadTimeout::Idle => RecvFlags::empty(),
-            ReadTimeout::Never => RecvFlags::DONTWAIT,
-            ReadTimeout::Until(deadline) => {
+        loop {
+            if let ReadTimeout::Until(deadline) = self.timeout {
                 let woken = wait(self.as_fd(), Interest::Read, None, Some(deadline))?;
                 if !woken.ready || Instant::now() >= deadline {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
-                RecvFlags::empty()
             }
-        };
-        loop {
-            return match recv(&self.stream, &mut *buffer, flags) {
-                Ok((count, _)) => Ok(count),
-                Err(Errno::INTR) => continue,
-                // A receive timeout is reported as EAGAIN.
-                Err(Errno::AGAIN) if self.timeout != ReadTimeout::Never => {
-                    Err(io::ErrorKind::TimedOut.into())
-                }
-                Err(error) => Err(error.into()),
-            };
+            match recv(&self.stream, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((count, _)) => return Ok(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.timeout != ReadTimeout::Never => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
@@ -247,9 +224,9 @@ mod tests {
     fn every_read_timeout_expires() {
         let (mut socket, mut client) = pair();
         let mut buffer = [0; 8];
-        socket.set_idle_time(Duration::from_millis(20)).unwrap();
+        let soon = Instant::now() + Duration::from_millis(20);
         for (timeout, kind) in [
-            (ReadTimeout::Idle, io::ErrorKind::TimedOut),
+            (ReadTimeout::Until(soon), io::ErrorKind::TimedOut),
             (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
             (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {

@@ -167,7 +167,7 @@ pub fn time_left(deadline: Instant) -> Duration {
 /// Longest single `poll`; every duration up to it fits the kernel's type.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) fn timespec(duration: Duration) -> Timespec {
+fn timespec(duration: Duration) -> Timespec {
     let duration = duration.min(LONGEST);
     Timespec {
         tv_sec: duration.as_secs() as _,

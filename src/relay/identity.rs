@@ -8,9 +8,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
 use super::noise::PrivateKey;
 use base::ids::MachineId;
 use base::key_file;
@@ -28,11 +25,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    fn of(key: PrivateKey) -> Identity {
-        Identity {
+    fn of(path: &Path, key: &[u8]) -> Result<Identity, String> {
+        let key = PrivateKey::from_bytes(key.try_into().map_err(|_| broken(path))?);
+        Ok(Identity {
             machine_id: key.public_key().machine_id(),
             key,
-        }
+        })
     }
 
     /// The identity in a data directory, if there is one.
@@ -41,15 +39,10 @@ impl Identity {
     /// The file cannot be read, or contains no key: a sentence that names it and says what to do.
     pub fn load(data_dir: &Path) -> Result<Option<Identity>, String> {
         let path = data_dir.join(IDENTITY_FILE);
-        let text = match key_file::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable(&path, &error)),
-        };
-        let bytes = STANDARD.decode(text).ok();
-        match bytes.and_then(|bytes| bytes.try_into().ok()) {
-            Some(bytes) => Ok(Some(Identity::of(PrivateKey::from_bytes(bytes)))),
-            None => Err(broken(&path)),
+        match key_file::load(&path) {
+            Ok(key) => Identity::of(&path, &key).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unusable(&path, &error)),
         }
     }
 
@@ -58,18 +51,11 @@ impl Identity {
     /// # Errors
     /// As [`Identity::load`], or the file cannot be created.
     pub fn load_or_make(data_dir: &Path) -> Result<Identity, String> {
-        if let Some(identity) = Identity::load(data_dir)? {
-            return Ok(identity);
-        }
-        let key = PrivateKey::generate();
-        match key_file::make(data_dir, IDENTITY_FILE, &STANDARD.encode(key.expose())) {
-            Ok(()) => Ok(Identity::of(key)),
-            // Another process was faster; its key counts.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Identity::load(data_dir)?.ok_or_else(|| broken(&data_dir.join(IDENTITY_FILE)))
-            }
-            Err(error) => Err(unusable(&data_dir.join(IDENTITY_FILE), &error)),
-        }
+        let path = data_dir.join(IDENTITY_FILE);
+        let fresh = || Ok(PrivateKey::generate().expose().to_vec());
+        let key = key_file::load_or_make(data_dir, IDENTITY_FILE, fresh)
+            .map_err(|error| unusable(&path, &error))?;
+        Identity::of(&path, &key)
     }
 }
 
@@ -101,6 +87,9 @@ pub fn warning(data_dir: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
 
     use base::testing::TemporaryDirectory;
 

@@ -32,10 +32,10 @@ const ONCE_LINKED: &str = r#"new Promise((resolve) => {
 #[ignore = "needs Chromium: make test-browser"]
 fn over_https_the_page_chats_at_home_and_through_a_relay() {
     let identity = Identity::new();
-    let acceptor = Acceptor::open(&identity.certificate, &identity.key).unwrap();
-    let options = Options::new(Token::new(Secret::new(TOKEN)).unwrap());
+    let mut options = Options::new(Token::new(Secret::new(TOKEN)).unwrap());
+    options.acceptor = Some(Acceptor::open(&identity.certificate, &identity.key).unwrap());
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let relay = RelayServer::start_secure(acceptor, options, socket).unwrap();
+    let relay = RelayServer::start(options, socket).unwrap();
     let mut config = identity.config();
     config["tls"]["ca_file"] = json!(identity.certificate);
     config["channels"] = json!([

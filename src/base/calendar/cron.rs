@@ -311,7 +311,7 @@ impl Interval {
     fn read(text: &str) -> Option<Interval> {
         let (first, step) = text.split_once('/')?;
         let is_weekly = step.ends_with('w');
-        let step = digits(step.strip_suffix(['w', 'd'])?)?;
+        let step = number(step.strip_suffix(['w', 'd'])?)?;
         let step = i32::try_from(step)
             .ok()
             .filter(|step| (1..=366).contains(step))?;
@@ -378,7 +378,7 @@ impl Field {
     }
 
     fn step(&self, part: &str, text: &str) -> Result<u64> {
-        match digits(text) {
+        match number(text) {
             Some(step) if step > 0 => Ok(step),
             _ => Err(self.wrong(part, Said::of("cron.step", &[]))),
         }
@@ -389,7 +389,7 @@ impl Field {
         if let Some(place) = self.names.iter().position(|name| *name == lower) {
             return Ok(self.least + place as u64);
         }
-        match digits(text) {
+        match number(text) {
             Some(value) if (self.least..=self.most).contains(&value) => Ok(value),
             _ => {
                 let (least, most) = (self.least.to_string(), self.most.to_string());
@@ -411,10 +411,8 @@ impl Field {
     }
 }
 
-/// A number of digits only: `parse` would accept a sign.
-fn digits(text: &str) -> Option<u64> {
-    match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().ok(),
-        false => None,
-    }
+/// A number of digits alone: `parse` would accept a sign.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 
-use super::cron::Cron;
+use super::cron::{Cron, number};
 use super::zone::{MONTHS, WEEKDAYS, Zone};
 use crate::clock::Timestamp;
 
@@ -641,10 +641,4 @@ fn counted(word: &str) -> Option<u64> {
         "thirty" => Some(30),
         _ => place.map_or_else(|| number(word), |place| Some(place as u64 + 1)),
     }
-}
-
-/// A number of digits alone: `parse` would accept a sign.
-fn number(text: &str) -> Option<u64> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
 }

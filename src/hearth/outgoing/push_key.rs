@@ -6,8 +6,6 @@
 use std::io;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::json;
@@ -37,29 +35,14 @@ impl PushKey {
     /// what to do.
     pub fn load_or_make(data_dir: &Path) -> Result<PushKey, String> {
         let path = data_dir.join(PUSH_KEY_FILE);
-        let is = |error: &io::Error, kind| error.kind() == kind;
-        let text = match key_file::read(&path) {
-            Err(error) if is(&error, io::ErrorKind::NotFound) => {
-                let key = EcdsaKeyPair::generate_pkcs8(
-                    &ECDSA_P256_SHA256_FIXED_SIGNING,
-                    &SystemRandom::new(),
-                )
-                .map_err(|_| unusable(&path, &io::Error::other("no random bytes")))?;
-                match key_file::make(data_dir, PUSH_KEY_FILE, &STANDARD.encode(key.as_ref())) {
-                    // Another process was faster; its key counts.
-                    Err(error) if is(&error, io::ErrorKind::AlreadyExists) => {}
-                    made => made.map_err(|error| unusable(&path, &error))?,
-                }
-                key_file::read(&path)
-            }
-            text => text,
+        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let fresh = || match EcdsaKeyPair::generate_pkcs8(algorithm, &random) {
+            Ok(key) => Ok(key.as_ref().to_vec()),
+            Err(_) => Err(io::Error::other("no random bytes")),
         };
-        let text = text.map_err(|error| unusable(&path, &error))?;
-        let pair = STANDARD.decode(text).ok().and_then(|key| {
-            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-            EcdsaKeyPair::from_pkcs8(algorithm, &key, &SystemRandom::new()).ok()
-        });
-        let pair = pair.ok_or_else(|| broken(&path))?;
+        let key = key_file::load_or_make(data_dir, PUSH_KEY_FILE, fresh)
+            .map_err(|error| unusable(&path, &error))?;
+        let pair = EcdsaKeyPair::from_pkcs8(algorithm, &key, &random).map_err(|_| broken(&path))?;
         Ok(PushKey {
             public_key: encode(pair.public_key().as_ref()),
             pair,

@@ -8,15 +8,6 @@ use base::url::{Authority, Url};
 /// Why a WebSocket could not be opened.
 #[derive(Debug)]
 pub enum DialError {
-    /// The URL is not that of a WebSocket.
-    Malformed(String),
-    /// The host name cannot be resolved, or not in time.
-    Unknown {
-        /// The name.
-        host: String,
-        /// What the system said.
-        reason: String,
-    },
     /// No connection could be made, or it broke.
     Unreachable {
         /// Host and port.
@@ -26,49 +17,38 @@ pub enum DialError {
     },
     /// The other side answered, but not with a WebSocket.
     Refused {
-        /// Host and port.
-        address: String,
         /// The HTTP status.
         status: u16,
-        /// The error of its envelope, if it sent one.
-        error: Option<String>,
+        /// The sentence for a person, with the error of the envelope if it sent one.
+        message: String,
     },
-    /// The other side did not answer in HTTP, or not as a WebSocket must.
-    NotWebSocket {
-        /// Host and port.
-        address: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// Anything else, as a sentence: the URL, its name or the answer cannot be used.
+    Other(String),
+}
+
+impl DialError {
+    /// The URL is not that of a WebSocket.
+    pub(super) fn malformed(url: &str) -> DialError {
+        DialError::Other(format!(
+            "{url:?} is not the URL of a WebSocket; it looks like wss://HOST/ws"
+        ))
+    }
+
+    pub(super) fn unreachable(url: &Url, source: io::Error) -> DialError {
+        DialError::Unreachable {
+            address: host_and_port(url),
+            source,
+        }
+    }
 }
 
 impl fmt::Display for DialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DialError::Malformed(url) => write!(
-                f,
-                "{url:?} is not the URL of a WebSocket; it looks like wss://HOST/ws"
-            ),
-            DialError::Unknown { host, reason } => {
-                write!(f, "the name {host} cannot be resolved: {reason}")
-            }
             DialError::Unreachable { address, source } => {
                 write!(f, "{address} cannot be reached: {source}")
             }
-            DialError::Refused {
-                address,
-                status,
-                error: Some(error),
-            } => write!(f, "{address} answered {status}: {error}"),
-            DialError::Refused {
-                address, status, ..
-            } => write!(
-                f,
-                "{address} answered {status} instead of opening a WebSocket"
-            ),
-            DialError::NotWebSocket { address, reason } => {
-                write!(f, "{address} does not open a WebSocket: {reason}")
-            }
+            DialError::Refused { message, .. } | DialError::Other(message) => f.write_str(message),
         }
     }
 }

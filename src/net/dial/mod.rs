@@ -56,7 +56,7 @@ pub struct Dial<'a> {
 /// The URL is malformed, the server cannot be reached, or it refuses the upgrade.
 pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
     let url = websocket_url(dial.url)?;
-    let malformed = || DialError::Malformed(url.to_string());
+    let malformed = || DialError::malformed(&url.to_string());
     let mut request = format!("{}{}", url.origin(), url.path_and_query())
         .into_client_request()
         .map_err(|_| malformed())?;
@@ -85,55 +85,48 @@ fn open_stream(url: &Url, dial: &Dial<'_>) -> Result<Box<dyn Stream>, DialError>
     if !url.is_secure() {
         return Ok(Box::new(socket));
     }
-    match tls_stream::connect(
-        socket,
-        &url.authority.host.to_string(),
-        dial.trust,
-        dial.deadline,
-    ) {
+    let host = url.authority.host.to_string();
+    match tls_stream::connect(socket, &host, dial.trust, dial.deadline) {
         Ok(stream) => Ok(Box::new(stream)),
-        Err(source) => Err(DialError::Unreachable {
-            address: host_and_port(url),
-            source,
-        }),
+        Err(source) => Err(DialError::unreachable(url, source)),
     }
 }
 
 /// Reads the URL of a WebSocket: `ws://` or `wss://`, without a user.
 ///
 /// # Errors
-/// [`DialError::Malformed`].
+/// The text is none.
 pub fn websocket_url(text: &str) -> Result<Url, DialError> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme.as_str(), "ws" | "wss") && url.user.is_none())
-        .ok_or_else(|| {
-            let shown = text.split(['?', '#']).next().unwrap_or(text);
-            DialError::Malformed(shown.to_owned())
-        })
+        .ok_or_else(|| DialError::malformed(text.split(['?', '#']).next().unwrap_or(text)))
 }
 
 fn refusal<R: tungstenite::handshake::HandshakeRole>(
     url: &Url,
     error: HandshakeError<R>,
 ) -> DialError {
-    let address = host_and_port(url);
-    let unreachable = |source| DialError::Unreachable {
-        address: address.clone(),
-        source,
-    };
     match error {
-        HandshakeError::Interrupted(_) => unreachable(io::ErrorKind::TimedOut.into()),
-        HandshakeError::Failure(WebSocketError::Io(source)) => unreachable(source),
-        HandshakeError::Failure(WebSocketError::Http(response)) => DialError::Refused {
-            address,
-            status: response.status().as_u16(),
-            error: response.body().as_deref().and_then(envelope_error),
-        },
-        HandshakeError::Failure(error) => DialError::NotWebSocket {
-            address,
-            reason: error.to_string(),
-        },
+        HandshakeError::Interrupted(_) => {
+            DialError::unreachable(url, io::ErrorKind::TimedOut.into())
+        }
+        HandshakeError::Failure(WebSocketError::Io(source)) => DialError::unreachable(url, source),
+        HandshakeError::Failure(WebSocketError::Http(response)) => {
+            let (address, status) = (host_and_port(url), response.status().as_u16());
+            let error = response.body().as_deref().and_then(envelope_error);
+            DialError::Refused {
+                status,
+                message: match error {
+                    Some(error) => format!("{address} answered {status}: {error}"),
+                    None => format!("{address} answered {status} instead of opening a WebSocket"),
+                },
+            }
+        }
+        HandshakeError::Failure(error) => DialError::Other(format!(
+            "{} does not open a WebSocket: {error}",
+            host_and_port(url)
+        )),
     }
 }
 

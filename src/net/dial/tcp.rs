@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketType, connect as begin_connect, socket, s
 
 use base::url::Url;
 
-use super::error::{DialError, host_and_port};
+use super::error::DialError;
 use crate::resolve::look_up;
 use crate::wait::{Interest, time_left, wait};
 
@@ -26,9 +26,8 @@ pub(super) fn connect(
 ) -> Result<Arc<TcpStream>, DialError> {
     let host = url.authority.host.to_string();
     let limit = time_left(deadline).min(LOOK_UP);
-    let candidates = look_up(&host, url.port(), limit).map_err(|error| DialError::Unknown {
-        host,
-        reason: error.to_string(),
+    let candidates = look_up(&host, url.port(), limit).map_err(|error| {
+        DialError::Other(format!("the name {host} cannot be resolved: {error}"))
     })?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     let count = candidates.len();
@@ -40,10 +39,7 @@ pub(super) fn connect(
             Err(error) => last = error,
         }
     }
-    Err(DialError::Unreachable {
-        address: host_and_port(url),
-        source: last,
-    })
+    Err(DialError::unreachable(url, last))
 }
 
 fn connect_to(

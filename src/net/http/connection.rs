@@ -10,7 +10,7 @@ use super::body::{self, BodyError, RequestBody};
 use super::deferred::{self, Pieces};
 use super::forwarded;
 use super::handler::{Admitted, Handling};
-use super::head::{Framing, HeadLimits, ParsedHead, parse};
+use super::head::{Framing, ParsedHead, parse};
 use super::message::{Answer, Head, Request, Response};
 use super::response_writer::{Persistence, Responder};
 use crate::connection::admission::Transport;
@@ -38,35 +38,11 @@ pub struct HttpConnection<'a> {
     registered: &'a Registered,
     inbox: Inbox,
     responder: Responder,
-    /// Whether the stream's idle time is set; a connection of one request
-    /// needs none.
-    has_idle_time: bool,
+    /// How the response to the newest request is framed. What it says of the connection
+    /// holds once that is sent.
+    framing: deferred::Framing,
     /// Of the newest deferred response.
     waker: Option<Arc<Waker>>,
-}
-
-/// The outcome of waiting for a request.
-enum Arrival {
-    Request(ParsedHead),
-    /// Malformed, too large or too slow.
-    Refused(Error),
-    /// The client disconnected or was idle for too long.
-    Nothing,
-}
-
-/// Why a read brought nothing.
-enum NoInput {
-    /// The request has begun but did not arrive in time.
-    Late,
-    /// The client disconnected or was idle for too long.
-    Ended,
-}
-
-/// What becomes of the connection after a response.
-#[derive(PartialEq, Eq)]
-enum AfterResponse {
-    Keep,
-    Close,
 }
 
 impl<'a> HttpConnection<'a> {
@@ -83,7 +59,11 @@ impl<'a> HttpConnection<'a> {
             registered,
             inbox,
             responder: Responder::default(),
-            has_idle_time: false,
+            framing: deferred::Framing {
+                is_head: false,
+                is_current: true,
+                persistence: Persistence::Close,
+            },
             waker: None,
         }
     }
@@ -93,44 +73,55 @@ impl<'a> HttpConnection<'a> {
         loop {
             self.connection.admission.awaits_request();
             let mut parsed = match self.await_request() {
-                Arrival::Request(parsed) => parsed,
-                Arrival::Refused(error) => {
+                Ok(Some(parsed)) => parsed,
+                Ok(None) => return None,
+                Err(error) => {
                     // The head is still unread.
-                    let is_head = self.inbox.unread().starts_with(b"HEAD ");
-                    self.refuse(&error, is_head);
+                    self.framing.is_head = self.inbox.unread().starts_with(b"HEAD ");
+                    self.reject(&Response::error(&error));
                     return None;
                 }
-                Arrival::Nothing => return None,
             };
             self.connection.received += 1;
-            let is_head = parsed.is_head;
+            let keep_alive = parsed.keep_alive && !self.registered.is_stopping();
+            self.framing = deferred::Framing {
+                is_head: parsed.is_head,
+                is_current: parsed.is_current,
+                persistence: match (keep_alive, parsed.is_current) {
+                    (true, true) => Persistence::Usual,
+                    (true, false) => Persistence::KeepAlive,
+                    (false, _) => Persistence::Close,
+                },
+            };
             if let Err(error) = self.identify_peer(&mut parsed) {
-                self.refuse(&error, is_head);
+                self.reject(&Response::error(&error));
                 return None;
             }
             if self.connection.policy.upgrades && handshake::is_upgrade(&parsed.head) {
                 return match self.upgrade(parsed) {
                     Ok(upgrade) => Some(upgrade),
                     Err(response) => {
-                        self.reject(&response, is_head);
+                        self.reject(&response);
                         None
                     }
                 };
             }
             self.connection.admission.end_unauthenticated();
-            if self.answer(parsed) == AfterResponse::Close {
+            self.answer(parsed);
+            if self.framing.persistence == Persistence::Close {
                 return None;
             }
         }
     }
 
-    /// Waits for the next request's head. Its deadline begins with its first
-    /// byte and cannot be extended.
-    fn await_request(&mut self) -> Arrival {
-        let limits = HeadLimits {
-            bytes: self.connection.limits().head_bytes,
-            count: self.connection.limits().head_count,
-        };
+    /// Waits for the next request's head; none comes from a client that disconnected or
+    /// was idle for too long. Its deadline begins with its first byte and cannot be
+    /// extended.
+    ///
+    /// # Errors
+    /// It is malformed, too large or too slow.
+    fn await_request(&mut self) -> Result<Option<ParsedHead>, Error> {
+        let limits = self.connection.limits();
         let mut deadline = None;
         // Bytes that were already parsed. Parsing again for every byte of a slow
         // head would let a client waste our time.
@@ -143,55 +134,33 @@ impl<'a> HttpConnection<'a> {
                 may_skip_line = false;
             }
             let unread = self.inbox.unread();
-            if unread.len() >= limits.bytes || unread[seen.min(unread.len())..].contains(&b'\n') {
-                match parse(unread, limits, self.connection.socket_peer()) {
-                    Ok(Some((parsed, length))) => {
-                        self.inbox.consume(length);
-                        return Arrival::Request(parsed);
-                    }
-                    Ok(None) => seen = unread.len(),
-                    Err(error) => return Arrival::Refused(error),
+            if unread.len() >= limits.head_bytes
+                || unread[seen.min(unread.len())..].contains(&b'\n')
+            {
+                if let Some((parsed, length)) =
+                    parse(unread, limits, self.connection.socket_peer())?
+                {
+                    self.inbox.consume(length);
+                    return Ok(Some(parsed));
                 }
+                seen = unread.len();
             }
             let has_begun = !unread.is_empty();
-            match self.read_more(has_begun, &mut deadline) {
-                Ok(()) => {}
-                Err(NoInput::Late) => {
-                    return Arrival::Refused(
-                        Error::invalid_request("the request's head did not arrive in time")
-                            .with_status(408),
-                    );
+            let until = match has_begun {
+                true => {
+                    *deadline.get_or_insert_with(|| Instant::now() + seconds(limits.head_seconds))
                 }
-                Err(NoInput::Ended) => return Arrival::Nothing,
-            }
-        }
-    }
-
-    fn read_more(
-        &mut self,
-        has_begun: bool,
-        deadline: &mut Option<Instant>,
-    ) -> Result<(), NoInput> {
-        if has_begun {
-            let time = seconds(self.connection.limits().head_seconds);
-            let deadline = deadline.get_or_insert_with(|| Instant::now() + time);
-            self.stream.set_read_timeout(ReadTimeout::Until(*deadline));
-        } else {
-            if !self.has_idle_time {
-                let time = seconds(self.connection.limits().idle_seconds);
-                if self.stream.set_idle_time(time).is_err() {
-                    return Err(NoInput::Ended);
+                false => Instant::now() + seconds(limits.idle_seconds),
+            };
+            self.stream.set_read_timeout(ReadTimeout::Until(until));
+            match self.inbox.fill(self.stream) {
+                Ok(1..) => {}
+                Err(error) if has_begun && error.kind() == io::ErrorKind::TimedOut => {
+                    let late = Error::invalid_request("the request's head did not arrive in time");
+                    return Err(late.with_status(408));
                 }
-                self.has_idle_time = true;
+                Ok(0) | Err(_) => return Ok(None),
             }
-            self.stream.set_read_timeout(ReadTimeout::Idle);
-        }
-        match self.inbox.fill(self.stream) {
-            Ok(1..) => Ok(()),
-            Err(error) if has_begun && error.kind() == io::ErrorKind::TimedOut => {
-                Err(NoInput::Late)
-            }
-            Ok(0) | Err(_) => Err(NoInput::Ended),
         }
     }
 
@@ -210,22 +179,14 @@ impl<'a> HttpConnection<'a> {
     }
 
     /// Answers a request other than an upgrade.
-    fn answer(&mut self, parsed: ParsedHead) -> AfterResponse {
+    fn answer(&mut self, parsed: ParsedHead) {
         let handler = Arc::clone(&self.connection.policy.handler);
         let ParsedHead {
             head,
             framing,
-            is_head,
-            is_current,
-            keep_alive,
             expects_continue,
+            ..
         } = parsed;
-        let keep_alive = keep_alive && !self.registered.is_stopping();
-        let persistence = match (keep_alive, is_current) {
-            (true, true) => Persistence::Usual,
-            (true, false) => Persistence::KeepAlive,
-            (false, _) => Persistence::Close,
-        };
         let has_body = framing != Framing::Length(0);
         let admitted = match head.path.as_str() {
             // OPTIONS for the whole server, which serves as a ping (RFC 9110 section 9.3.7).
@@ -235,28 +196,28 @@ impl<'a> HttpConnection<'a> {
         let admitted = match admitted {
             Ok(admitted) => admitted,
             // The body stays unread, so the next request cannot be found.
-            Err(response) if has_body => return self.reject(&response, is_head),
-            Err(response) => return self.respond(&response, is_head, persistence),
+            Err(response) if has_body => return self.reject(&response),
+            Err(response) => return self.respond(&response),
         };
         let expects_continue = expects_continue && has_body;
         let (refusal, named) = (admitted.refusal, admitted.named.clone());
         match self.handle(admitted, head, framing, expects_continue) {
-            Ok((answer, true)) => self.send(answer, is_head, is_current, persistence),
+            Ok((answer, true)) => self.send(answer),
             Ok((answer, false)) => {
                 // Behind a body that was not read the next request cannot be found.
-                self.send(answer, is_head, is_current, Persistence::Close);
+                self.framing.persistence = Persistence::Close;
+                self.send(answer);
                 linger(self.stream);
-                AfterResponse::Close
             }
             Err(BodyError::Refused(error)) if !self.registered.is_stopping() => {
                 let mut response = refusal(&error);
                 if let Some((name, value)) = named {
                     response.add(name, value);
                 }
-                self.reject(&response, is_head)
+                self.reject(&response);
             }
             // A listener that stops ends the input of its connections.
-            Err(_) => AfterResponse::Close,
+            Err(_) => self.framing.persistence = Persistence::Close,
         }
     }
 
@@ -311,20 +272,14 @@ impl<'a> HttpConnection<'a> {
     }
 
     /// Sends an answer.
-    fn send(
-        &mut self,
-        answer: Answer,
-        is_head: bool,
-        is_current: bool,
-        persistence: Persistence,
-    ) -> AfterResponse {
+    fn send(&mut self, answer: Answer) {
         let deferred_response = match answer {
-            Answer::Now(response) => return self.respond(&response, is_head, persistence),
+            Answer::Now(response) => return self.respond(&response),
             Answer::Confirmed(response, confirm) => {
                 let is_there = !self.stream.has_left();
-                let written = self.write(&response, is_head, persistence);
+                let written = self.write(&response);
                 confirm(is_there && written.is_ok());
-                return self.after_response(written, persistence);
+                return self.end_response(written);
             }
             Answer::Deferred(deferred_response) => deferred_response,
             Answer::Pieces(response, length, next) => Box::new(Pieces {
@@ -332,27 +287,14 @@ impl<'a> HttpConnection<'a> {
                 next,
             }),
         };
-        let framing = deferred::Framing {
-            is_head,
-            is_current,
-            persistence,
-        };
         self.waker = deferred_response.waker().cloned();
         let written = catch_unwind(AssertUnwindSafe(|| {
             let (connection, responder) = (&*self.connection, &mut self.responder);
-            deferred::send(
-                deferred_response,
-                framing,
-                connection,
-                responder,
-                self.stream,
-            )
+            let (framing, stream) = (&mut self.framing, &mut *self.stream);
+            deferred::send(deferred_response, framing, connection, responder, stream)
         }));
-        match written {
-            Ok(Ok(persistence)) => self.after_response(Ok(()), persistence),
-            // The response has begun, so no error can be sent.
-            Ok(Err(_)) | Err(_) => AfterResponse::Close,
-        }
+        // The response has begun, so no error can be sent.
+        self.end_response(written.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
     }
 
     /// Upgrades the connection to a WebSocket, or returns the response that refuses
@@ -395,52 +337,38 @@ impl<'a> HttpConnection<'a> {
         })
     }
 
-    fn respond(
-        &mut self,
-        response: &Response,
-        is_head: bool,
-        persistence: Persistence,
-    ) -> AfterResponse {
-        let written = self.write(response, is_head, persistence);
-        self.after_response(written, persistence)
+    fn respond(&mut self, response: &Response) {
+        let written = self.write(response);
+        self.end_response(written);
     }
 
-    fn write(
-        &mut self,
-        response: &Response,
-        is_head: bool,
-        persistence: Persistence,
-    ) -> io::Result<()> {
+    fn write(&mut self, response: &Response) -> io::Result<()> {
+        let deferred::Framing {
+            is_head,
+            persistence,
+            ..
+        } = self.framing;
         self.stream
             .set_write_deadline(self.connection.write_deadline());
         self.responder
             .write(response, is_head, persistence, self.stream)
     }
 
-    fn after_response(
-        &mut self,
-        written: io::Result<()>,
-        persistence: Persistence,
-    ) -> AfterResponse {
-        if written.is_ok() && persistence != Persistence::Close {
-            return AfterResponse::Keep;
-        }
-        if written.is_ok() && !self.inbox.unread().is_empty() {
+    fn end_response(&mut self, written: io::Result<()>) {
+        if written.is_err() {
+            self.framing.persistence = Persistence::Close;
+        } else if self.framing.persistence == Persistence::Close && !self.inbox.unread().is_empty()
+        {
             // The client sent more requests; see `linger`.
             linger(self.stream);
         }
-        AfterResponse::Close
     }
 
     /// Answers a request that was not read to its end, and closes the connection
     /// in a way that lets the client read the answer.
-    fn reject(&mut self, response: &Response, is_head: bool) -> AfterResponse {
-        self.respond(response, is_head, Persistence::Close);
+    fn reject(&mut self, response: &Response) {
+        self.framing.persistence = Persistence::Close;
+        self.respond(response);
         linger(self.stream);
-        AfterResponse::Close
-    }
-
-    fn refuse(&mut self, error: &Error, is_head: bool) -> AfterResponse {
-        self.reject(&Response::error(error), is_head)
     }
 }

@@ -22,7 +22,7 @@ pub struct Framing {
     pub is_head: bool,
     /// The client speaks HTTP/1.1 and so understands chunks.
     pub is_current: bool,
-    /// What becomes of the connection.
+    /// What becomes of the connection after it.
     pub persistence: Persistence,
 }
 
@@ -51,19 +51,19 @@ impl DeferredResponse for Pieces {
     }
 }
 
-/// Sends a response part by part. Returns what becomes of the connection.
+/// Sends a response part by part. Without another mark of its end, that of the connection
+/// is one.
 ///
 /// # Errors
 /// The client disconnected or does not read, or the response broke off: its head has
 /// been sent, so the client can only be told by the end of the connection.
 pub fn send(
     mut deferred_response: Box<dyn DeferredResponse>,
-    framing: Framing,
+    framing: &mut Framing,
     connection: &Connection,
     responder: &mut Responder,
     stream: &mut dyn Stream,
-) -> io::Result<Persistence> {
-    let mut persistence = framing.persistence;
+) -> io::Result<()> {
     let mut body = BodyFraming::Chunked;
     let mut interest = Interest::Read;
     while body != BodyFraming::Length(0) {
@@ -77,8 +77,7 @@ pub fn send(
                 interest = wait_for_part(&*deferred_response, interest, until, stream)?;
             }
             ResponsePart::Whole(response) => {
-                responder.write(&response, framing.is_head, persistence, stream)?;
-                return Ok(persistence);
+                return responder.write(&response, framing.is_head, framing.persistence, stream);
             }
             ResponsePart::Head(response, length) => {
                 body = match length {
@@ -87,11 +86,11 @@ pub fn send(
                     None => BodyFraming::Unmarked,
                 };
                 if body == BodyFraming::Unmarked {
-                    persistence = Persistence::Close;
+                    framing.persistence = Persistence::Close;
                 }
-                responder.write_head(&response, body, persistence, stream)?;
+                responder.write_head(&response, body, framing.persistence, stream)?;
                 if framing.is_head {
-                    return Ok(persistence);
+                    return Ok(());
                 }
             }
             ResponsePart::Piece(piece) if piece.is_empty() => {}
@@ -103,16 +102,15 @@ pub fn send(
                 responder.write_piece(&piece, body, stream)?;
             }
             ResponsePart::End if body == BodyFraming::Chunked => {
-                stream.write_all(b"0\r\n\r\n")?;
-                return Ok(persistence);
+                return stream.write_all(b"0\r\n\r\n");
             }
-            ResponsePart::End if body == BodyFraming::Unmarked => return Ok(persistence),
+            ResponsePart::End if body == BodyFraming::Unmarked => return Ok(()),
             ResponsePart::End | ResponsePart::Broken => {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
         }
     }
-    Ok(persistence)
+    Ok(())
 }
 
 /// Waits for the next part or for the client, at most until `until`. Returns what

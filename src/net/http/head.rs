@@ -8,18 +8,12 @@ use std::mem::MaybeUninit;
 use crate::peer::Peer;
 use base::error::{Error, Result};
 use base::url::{Authority, Url};
+use config::Limits;
 
 use super::message::Head;
 
 /// Headers that fit on the stack; a higher `head_count` costs an allocation.
 const USUAL_HEADERS: usize = 64;
-
-/// Most bytes and headers of a head (protocol section 7).
-#[derive(Clone, Copy, Debug)]
-pub struct HeadLimits {
-    pub bytes: usize,
-    pub count: usize,
-}
 
 /// How the body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,16 +49,16 @@ pub struct ParsedHead {
 // Inlined, its array would stay on the stack during every handler's call and
 // cost each connection another page.
 #[inline(never)]
-pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(ParsedHead, usize)>> {
+pub fn parse(bytes: &[u8], limits: &Limits, peer: Peer) -> Result<Option<(ParsedHead, usize)>> {
     if let Some(b'\r' | b'\n') = bytes.first() {
         return Err(Error::invalid_request("an empty line is not a request"));
     }
     let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
     let mut more;
-    let headers = if limits.count <= USUAL_HEADERS {
-        &mut usual[..limits.count]
+    let headers = if limits.head_count <= USUAL_HEADERS {
+        &mut usual[..limits.head_count]
     } else {
-        more = vec![MaybeUninit::uninit(); limits.count];
+        more = vec![MaybeUninit::uninit(); limits.head_count];
         &mut more[..]
     };
     let mut request = httparse::Request::new(&mut []);
@@ -72,14 +66,14 @@ pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(Par
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => {
             check_newlines(bytes)?;
-            return match bytes.len() < limits.bytes {
+            return match bytes.len() < limits.head_bytes {
                 true => Ok(None),
                 false => Err(too_long(bytes)),
             };
         }
         Err(error) => return Err(refusal(error, bytes)),
     };
-    if length > limits.bytes {
+    if length > limits.head_bytes {
         return Err(too_long(&bytes[..length]));
     }
     check_newlines(&bytes[..length])?;
@@ -87,31 +81,29 @@ pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(Par
     let method = request.method.unwrap_or_default();
     let target = request.path.unwrap_or_default();
     let is_current = request.version == Some(1);
-    let semantics = Semantics::read(request.headers, is_current)?;
-    let is_head = method == "HEAD";
-    let mut head = Head {
-        method: method.to_owned(),
-        path: String::new(),
-        query: None,
-        headers: request
-            .headers
-            .iter()
-            .map(|header| {
-                let value = String::from_utf8_lossy(header.value).into_owned();
-                (header.name.to_ascii_lowercase(), value)
-            })
-            .collect(),
-        peer,
-    };
-    set_target(&mut head, target)?;
-    let parsed = ParsedHead {
-        head,
-        framing: semantics.framing,
-        is_head,
+    let mut parsed = ParsedHead {
+        head: Head {
+            method: method.to_owned(),
+            path: String::new(),
+            query: None,
+            headers: request
+                .headers
+                .iter()
+                .map(|header| {
+                    let value = String::from_utf8_lossy(header.value).into_owned();
+                    (header.name.to_ascii_lowercase(), value)
+                })
+                .collect(),
+            peer,
+        },
+        framing: Framing::Length(0),
+        is_head: method == "HEAD",
         is_current,
-        keep_alive: semantics.keep_alive,
-        expects_continue: semantics.expects_continue,
+        keep_alive: is_current,
+        expects_continue: false,
     };
+    parsed.read_semantics(request.headers)?;
+    set_target(&mut parsed.head, target)?;
     Ok(Some((parsed, length)))
 }
 
@@ -159,20 +151,12 @@ const SINGLE: [&str; 6] = [
     "x-hearth-user",
 ];
 
-/// What the headers say about the connection and the body.
-struct Semantics {
-    framing: Framing,
-    keep_alive: bool,
-    expects_continue: bool,
-}
-
-impl Semantics {
-    fn read(headers: &[httparse::Header<'_>], is_current: bool) -> Result<Semantics> {
+impl ParsedHead {
+    /// Reads what the headers say about the connection and the body.
+    fn read_semantics(&mut self, headers: &[httparse::Header<'_>]) -> Result<()> {
         let mut hosts = 0;
         let mut length = None;
         let mut chunked = false;
-        let mut keep_alive = is_current;
-        let mut expects_continue = false;
         for header in headers {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
             if is("host") {
@@ -194,11 +178,13 @@ impl Semantics {
                 for option in header.value.split(|&byte| byte == b',') {
                     match option.trim_ascii() {
                         option if option.eq_ignore_ascii_case(b"close") => {
-                            keep_alive = false;
+                            self.keep_alive = false;
                             // Close wins over keep-alive, in any order.
                             break;
                         }
-                        option if option.eq_ignore_ascii_case(b"keep-alive") => keep_alive = true,
+                        option if option.eq_ignore_ascii_case(b"keep-alive") => {
+                            self.keep_alive = true;
+                        }
                         _ => {}
                     }
                 }
@@ -210,7 +196,7 @@ impl Semantics {
                     .with_status(417));
                 }
                 // A client of HTTP/1.0 cannot be waiting (RFC 9110 section 10.1.1).
-                expects_continue = is_current;
+                self.expects_continue = self.is_current;
             } else if SINGLE.into_iter().any(is)
                 && headers
                     .iter()
@@ -222,28 +208,24 @@ impl Semantics {
                 )));
             }
         }
-        if hosts > 1 || (hosts == 0 && is_current) {
+        if hosts > 1 || (hosts == 0 && self.is_current) {
             return Err(Error::invalid_request(
                 "an HTTP/1.1 request must have exactly one Host header",
             ));
         }
-        let framing = match (length, chunked) {
+        self.framing = match (length, chunked) {
             (Some(_), true) => {
                 return Err(Error::invalid_request(
                     "Content-Length and Transfer-Encoding exclude each other",
                 ));
             }
-            (None, true) if !is_current => {
+            (None, true) if !self.is_current => {
                 return Err(Error::invalid_request("HTTP/1.0 has no Transfer-Encoding"));
             }
             (None, true) => Framing::Chunked,
             (length, false) => Framing::Length(length.unwrap_or(0)),
         };
-        Ok(Semantics {
-            framing,
-            keep_alive,
-            expects_continue,
-        })
+        Ok(())
     }
 }
 

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ureq::http::{HeaderValue, Method, Request, Uri};
-use ureq::{Agent, Proxy, ProxyProtocol};
+use ureq::{Agent, AsSendBody, Proxy, ProxyProtocol, SendBody};
 
 use base::address::is_local_host;
 use base::sync::lock;
@@ -80,8 +80,6 @@ pub struct HttpClient {
     /// The certificates that are accepted, for all agents.
     trust: Trust,
     proxy: Option<Proxy>,
-    /// How long a server may be silent, from the request on.
-    silence: Option<Duration>,
     address_check: Option<AddressCheck>,
     connect_limit: Duration,
     idle_age: Duration,
@@ -128,7 +126,6 @@ impl HttpClient {
             idle: Mutex::default(),
             trust: Trust::default(),
             proxy: None,
-            silence: None,
             address_check: None,
             connect_limit: CONNECT_LIMIT,
             idle_age: IDLE_AGE,
@@ -164,12 +161,6 @@ impl HttpClient {
     pub fn trusting(mut self, trust: Trust) -> HttpClient {
         self.trust = trust;
         self
-    }
-
-    /// Lets servers be silent no longer than `limit`, before the head of an
-    /// answer and within its body. [`ClientError::Silent`] when one is.
-    pub fn limit_silence(&mut self, limit: Duration) {
-        self.silence = Some(limit);
     }
 
     /// Sends a request and lets `read` take what it wants of the answer. Until
@@ -212,7 +203,7 @@ impl HttpClient {
         let result = request.cancel.guard(
             move || agent.shutdown(),
             || {
-                let mut answer = connection.send(request, uri, silence.or(self.silence))?;
+                let mut answer = connection.send(request, uri, silence)?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result
@@ -326,16 +317,13 @@ impl Connection {
             value.set_sensitive(true);
             head = head.header(*name, value);
         }
-        let response = match request.body {
-            Some(body) => head
-                .body(body)
-                .map_err(ureq::Error::from)
-                .and_then(|request| self.run(request, left)),
-            None => head
-                .body(())
-                .map_err(ureq::Error::from)
-                .and_then(|request| self.run(request, left)),
+        let (mut body, mut none) = (request.body, ());
+        let body = match &mut body {
+            Some(bytes) => bytes.as_body(),
+            None => none.as_body(),
         };
+        let request = head.body(body).map_err(ureq::Error::from);
+        let response = request.and_then(|request| self.run(request, left));
         let response = response.map_err(|error| {
             let error = ClientError::from_ureq(error, &self.read_limit);
             error.on_connection(self.used)
@@ -350,9 +338,9 @@ impl Connection {
         })
     }
 
-    fn run<B: ureq::AsSendBody>(
+    fn run(
         &self,
-        request: Request<B>,
+        request: Request<SendBody<'_>>,
         left: Duration,
     ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
         let request = self

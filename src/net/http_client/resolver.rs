@@ -67,11 +67,6 @@ impl Resolver for CachingResolver {
         let https = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
         let mut resolved = self.empty();
-        if let Ok(address) = host.parse::<IpAddr>() {
-            self.check(host, address)?;
-            resolved.push(SocketAddr::new(address, port));
-            return Ok(resolved);
-        }
         let mut refused = None;
         for address in self.look_up(host, port, timeout)? {
             match self.check(host, address.ip()) {

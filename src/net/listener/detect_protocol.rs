@@ -33,13 +33,15 @@ const REFUSED_TIME: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends, and logs its end.
 pub fn serve(mut connection: Connection, mut socket: Socket, registered: &Registered) {
-    #[cfg(feature = "tls")]
-    let peer = match &Arc::clone(&connection.policy).tls {
-        Some(tls) => serve_tls(&mut connection, socket, registered, tls),
-        None => serve_protocol(&mut connection, &mut socket, registered),
+    let config = Arc::clone(&connection.config);
+    socket.set_write_deadline(connection.write_deadline());
+    let peer = match connection.admission.begin_unauthenticated(&config.limits) {
+        Ok(()) => serve_client(&mut connection, socket, registered),
+        Err(error) => {
+            refuse(&connection, &mut socket, &error);
+            connection.socket_peer()
+        }
     };
-    #[cfg(not(feature = "tls"))]
-    let peer = serve_protocol(&mut connection, &mut socket, registered);
     // One line for each request would wear out the card of a small machine.
     let level = match connection.admission.transport() {
         Transport::Http => log::Level::Debug,
@@ -55,24 +57,27 @@ pub fn serve(mut connection: Connection, mut socket: Socket, registered: &Regist
     );
 }
 
+/// Returns the client, for the log.
+fn serve_client(connection: &mut Connection, mut socket: Socket, registered: &Registered) -> Peer {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &Arc::clone(&connection.policy).tls {
+        return serve_tls(connection, socket, registered, tls);
+    }
+    serve_protocol(connection, &mut socket, registered)
+}
+
 /// Returns the client, for the log. Not inlined: what a handshake needs would
 /// otherwise stay on the stack of every plain connection.
 #[cfg(feature = "tls")]
 #[inline(never)]
 fn serve_tls(
     connection: &mut Connection,
-    mut socket: Socket,
+    socket: Socket,
     registered: &Registered,
     tls: &TlsPolicy,
 ) -> Peer {
     let peer = connection.socket_peer();
-    let config = Arc::clone(&connection.config);
-    socket.set_write_deadline(connection.write_deadline());
-    if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
-        refuse(connection, &mut socket, &mut Inbox::default(), &error);
-        return peer;
-    }
-    let deadline = Instant::now() + seconds(config.limits.head_seconds);
+    let deadline = Instant::now() + seconds(connection.limits().head_seconds);
     match tls_opening::open(&tls.acceptor, socket, deadline) {
         Ok(Opening::Secure(mut stream)) => {
             connection.secure = true;
@@ -99,9 +104,10 @@ fn serve_tls(
 }
 
 /// Says `error` in the protocol that the client begins with.
-fn refuse(connection: &Connection, stream: &mut dyn Stream, inbox: &mut Inbox, error: &Error) {
+fn refuse(connection: &Connection, stream: &mut dyn Stream, error: &Error) {
     stream.set_read_timeout(ReadTimeout::Until(Instant::now() + REFUSED_TIME));
     // Whether these succeed changes nothing: the connection ends either way.
+    let mut inbox = Inbox::default();
     let _ = inbox.fill(stream);
     let (first, policy) = (inbox.unread(), &connection.policy);
     let awaits_tls = policy.is_secure() && !connection.secure;
@@ -117,15 +123,9 @@ fn serve_protocol(
     registered: &Registered,
 ) -> Peer {
     let peer = connection.socket_peer();
-    let config = Arc::clone(&connection.config);
     stream.set_write_deadline(connection.write_deadline());
     let mut inbox = Inbox::default();
-    if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
-        refuse(connection, stream, &mut inbox, &error);
-        return peer;
-    }
-
-    let deadline = Instant::now() + seconds(config.limits.head_seconds);
+    let deadline = Instant::now() + seconds(connection.limits().head_seconds);
     stream.set_read_timeout(ReadTimeout::Until(deadline));
     // A client that sends nothing gets no answer.
     if !matches!(inbox.fill(stream), Ok(1..)) {

@@ -28,11 +28,9 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, St
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use rustix::process::Signal;
 
-use crate::wait::{self, time_left, timespec};
+use crate::wait::{self, Interest, wait_beside};
 use base::sync::lock;
 use group::ProcessGroup;
 pub use guard::{enable_guard, was_guard};
@@ -287,11 +285,10 @@ impl Process {
             if let Some(found) = look(self)? {
                 return Ok(Some(found));
             }
-            let left = until.map(time_left);
-            if left.is_some_and(|left| left.is_zero()) {
+            if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(None);
             }
-            self.sleep(left)?;
+            self.sleep(until)?;
             let buffer = &mut self.buffer;
             drain(&mut self.stdout, buffer, |bytes| {
                 take(Stream::Output, bytes)
@@ -300,37 +297,25 @@ impl Process {
         }
     }
 
-    /// Sleeps until something can be done, at most `left`.
-    fn sleep(&mut self, left: Option<Duration>) -> io::Result<()> {
+    /// Sleeps until something can be done, at most until `until`.
+    fn sleep(&mut self, until: Option<Instant>) -> io::Result<()> {
+        let wake = &self.control.shared.wake;
         let has_input = self.written < self.writing.len();
-        let stdin = self.stdin.as_ref().filter(|_| has_input);
-        let watched = [
-            stdin.map(|pipe| PollFd::new(pipe, PollFlags::OUT)),
-            self.stdout
-                .as_ref()
-                .map(|pipe| PollFd::new(pipe, PollFlags::IN)),
-            self.stderr
-                .as_ref()
-                .map(|pipe| PollFd::new(pipe, PollFlags::IN)),
-            self.group
-                .exit
-                .as_ref()
-                .map(|exit| PollFd::new(exit, PollFlags::IN)),
-            Some(PollFd::from_borrowed_fd(
-                self.control.shared.wake.receiver(),
-                PollFlags::IN,
-            )),
-        ];
-        let mut watched: Vec<PollFd<'_>> = watched.into_iter().flatten().collect();
-        let limit = match self.group.exit {
-            Some(_) => left,
-            None => Some(left.map_or(EXIT_INTERVAL, |left| left.min(EXIT_INTERVAL))),
+        let (first, interest) = match self.stdin.as_ref().filter(|_| has_input) {
+            Some(pipe) => (pipe.as_fd(), Interest::Write),
+            None => (wake.receiver(), Interest::Read),
         };
-        match poll(&mut watched, limit.map(timespec).as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.control.shared.wake.clear();
+        let outputs = [
+            self.stdout.as_ref().map(AsFd::as_fd),
+            self.stderr.as_ref().map(AsFd::as_fd),
+            self.group.exit.as_ref().map(AsFd::as_fd),
+            Some(wake.receiver()),
+        ];
+        let outputs: Vec<_> = outputs.into_iter().flatten().collect();
+        let look_again = (self.group.exit.is_none()).then(|| Instant::now() + EXIT_INTERVAL);
+        let until = until.into_iter().chain(look_again).min();
+        wait_beside(first, interest, None, &outputs, until)?;
+        wake.clear();
         Ok(())
     }
 

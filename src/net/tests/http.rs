@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use super::support::*;
-use crate::http::head::{HeadLimits, parse};
+use crate::http::head::parse;
 use base::testing::{AT_ONCE, rows};
 use config::Limits;
 
@@ -213,12 +213,8 @@ fn the_handler_sees_the_whole_request() {
 #[test]
 fn an_absolute_target_replaces_the_host() {
     let request = b"GET http://X:81/a?b HTTP/1.1\r\nHost: y\r\n\r\n";
-    let limits = HeadLimits {
-        bytes: 1024,
-        count: 16,
-    };
     let peer = crate::testing::head("GET", "/", &[]).peer;
-    let (parsed, length) = parse(request, limits, peer).unwrap().unwrap();
+    let (parsed, length) = parse(request, &Limits::default(), peer).unwrap().unwrap();
     let head = parsed.head;
     assert_eq!((length, head.headers.len()), (request.len(), 1));
     assert_eq!(head.header("host"), Some("x:81"));

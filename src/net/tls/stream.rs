@@ -29,7 +29,6 @@ pub struct SecureStream {
     connection: Box<Connection>,
     socket: Socket,
     timeout: ReadTimeout,
-    idle_time: Duration,
     /// Decrypted bytes that are not yet read.
     buffered: usize,
     /// Whether the other end has ended its side.
@@ -88,7 +87,6 @@ impl SecureStream {
             connection: Box::new(connection),
             socket,
             timeout: ReadTimeout::Until(deadline),
-            idle_time: Duration::ZERO,
             buffered: 0,
             has_ended: false,
             is_finished: false,
@@ -152,11 +150,6 @@ impl Stream for SecureStream {
         self.timeout = timeout;
     }
 
-    fn set_idle_time(&mut self, time: Duration) -> io::Result<()> {
-        self.idle_time = time;
-        Ok(())
-    }
-
     fn set_write_deadline(&mut self, deadline: Instant) {
         self.socket.set_write_deadline(deadline);
     }
@@ -205,22 +198,17 @@ impl Stream for SecureStream {
 
 impl Read for SecureStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let timeout = match self.timeout {
-            // A record that arrives byte by byte would restart the socket's idle
-            // time with each byte.
-            ReadTimeout::Idle => ReadTimeout::Until(Instant::now() + self.idle_time),
-            ReadTimeout::Until(deadline) if Instant::now() >= deadline => {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            timeout => timeout,
-        };
-        self.socket.set_read_timeout(timeout);
+        // What is buffered does not outlive the deadline either.
+        if matches!(self.timeout, ReadTimeout::Until(deadline) if Instant::now() >= deadline) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(self.timeout);
         let mut reads = 0;
         loop {
             if let Some(taken) = self.take_buffered(buffer) {
                 return taken;
             }
-            if timeout == ReadTimeout::Never && reads == READS {
+            if self.timeout == ReadTimeout::Never && reads == READS {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             reads += 1;

@@ -142,10 +142,7 @@ struct Channel<'a> {
 
 impl Channel<'_> {
     fn run(mut self) {
-        let end = match self.serve_messages() {
-            Ok(never) => match never {},
-            Err(end) => end,
-        };
+        let Err(end) = self.serve_messages();
         let deadline = Instant::now() + CLOSE_TIME;
         self.pipe.stream.set_write_deadline(deadline);
         match end {

@@ -32,11 +32,11 @@ use base::people::{Audience, UserRole};
 use base::reply::Surface;
 use base::secret::Secret;
 use values::{
-    any, attachments, audience, bytes, choice_of_model, events, expiry, fact, false_by_default, id,
-    idempotency_key, instructions, limit, message, model, offset, optional_array,
-    optional_audience, optional_fact, optional_id, optional_query, optional_secret, optional_time,
-    part, part_length, query, refresh_minutes, search_order, secret, sequence_number,
-    snooze_minutes, surface, texts, title, true_by_default,
+    any, attachments, audience, bytes, events, expiry, false_by_default, id, idempotency_key,
+    limit, message, offset, optional_array, optional_audience, optional_id, optional_secret,
+    optional_short_text, optional_text, optional_time, part, part_length, refresh_minutes,
+    search_order, secret, sequence_number, short_text, snooze_minutes, surface, texts,
+    true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};
@@ -70,7 +70,7 @@ commands! {
         /// A message in the conversation that this one is written in place of; both stay.
         replaces: Option<MessageId> = optional_id,
         /// The model to ask for this reply, if not the one of the conversation.
-        model: Option<String> = model,
+        model: Option<String> = optional_short_text::<200>,
     }) -> Reply,
 
     /// Returns the settings, without secrets.
@@ -241,7 +241,7 @@ commands! {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
         /// The new title: 1 to 200 characters.
-        title: String = title,
+        title: String = short_text::<200>,
     }) -> {
         /// The conversation.
         conversation_id: ConversationId,
@@ -258,9 +258,9 @@ commands! {
         /// Whether the caller's list leaves it out.
         archived: Option<bool> = Fields::optional_bool,
         /// The model to ask in it; empty for the one of the settings.
-        model: Option<String> = choice_of_model,
+        model: Option<String> = optional_text::<200>,
         /// Its instructions for the assistant: at most 4,000 characters; empty for none.
-        instructions: Option<String> = instructions,
+        instructions: Option<String> = optional_text::<4_000>,
     }) -> Conversation,
 
     /// Notes that the caller has seen all messages of a conversation.
@@ -321,7 +321,7 @@ commands! {
     /// Finds what was said in the conversations that the caller may see.
     "search_messages" User Any SearchMessages(SearchMessages {
         /// Words, or a question in plain words: 1 to 1,000 characters.
-        query: String = query,
+        query: String = short_text::<1_000>,
         /// Most hits: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
         /// `relevance` (the default): with any of the words, the best first; or `newest`.
@@ -451,7 +451,7 @@ commands! {
         /// Only the caller's own.
         own: bool = false_by_default,
         /// Only those that some of these words match, the best match first.
-        query: Option<String> = optional_query,
+        query: Option<String> = optional_short_text::<1_000>,
         /// Most matches of `query`: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
     }) -> {
@@ -462,7 +462,7 @@ commands! {
     /// Has the assistant remember a fact.
     "add_memory" User AllTools AddMemory(AddMemory {
         /// One fact: 1 to 4,000 characters. The same one is kept once.
-        content: String = fact,
+        content: String = short_text::<4_000>,
         /// Who sees it: `private` (when absent), `household`, or a list of names.
         audience: Option<Audience> = optional_audience,
     }) -> Memory,
@@ -472,7 +472,7 @@ commands! {
         /// As `list_memories` names it.
         memory_id: MemoryId = id,
         /// Another text.
-        content: Option<String> = optional_fact,
+        content: Option<String> = optional_short_text::<4_000>,
         /// Who sees it: for whoever's it is to say. Who does not any more has not been told of it.
         audience: Option<Audience> = optional_audience,
     }) -> Memory,

@@ -357,71 +357,35 @@ pub(super) fn expiry(fields: &mut Fields, name: &str) -> Result<Option<Duration>
     Ok(seconds.map(Duration::from_secs))
 }
 
-pub(super) fn title(fields: &mut Fields, name: &str) -> Result<String> {
-    short_text(fields, name, 200)
-}
-
-/// One fact, not a document.
-pub(super) fn fact(fields: &mut Fields, name: &str) -> Result<String> {
-    short_text(fields, name, FACT_CHARACTERS)
-}
-
-/// The same, which may be absent.
-pub(super) fn optional_fact(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    optional_short_text(fields, name, FACT_CHARACTERS)
-}
-
-pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
-    short_text(fields, name, QUERY_CHARACTERS)
-}
-
-/// The same, which may be absent.
-pub(super) fn optional_query(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    optional_short_text(fields, name, QUERY_CHARACTERS)
-}
-
-/// The name of a model that may be absent.
-pub(super) fn model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    optional_short_text(fields, name, MODEL_CHARACTERS)
-}
-
-/// The same; empty for none.
-pub(super) fn choice_of_model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    optional_text(fields, name, MODEL_CHARACTERS)
-}
-
-pub(super) fn instructions(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    optional_text(fields, name, 4_000)
-}
-
-/// Longest text of a memory, in characters.
-const FACT_CHARACTERS: usize = 4_000;
-/// Longest query of a search, in characters.
-const QUERY_CHARACTERS: usize = 1_000;
-/// Longest name of a model, in characters.
-const MODEL_CHARACTERS: usize = 200;
-
-/// A text that may be absent, or empty.
-fn optional_text(fields: &mut Fields, name: &str, most: usize) -> Result<Option<String>> {
+/// A text of so many characters that may be absent, or empty.
+pub(super) fn optional_text<const MOST: usize>(
+    fields: &mut Fields,
+    name: &str,
+) -> Result<Option<String>> {
     let text = fields.optional_string(name)?;
-    fields.restrict(name, "maxLength", json!(most));
+    fields.restrict(name, "maxLength", json!(MOST));
     match text.map(|text| text.trim().to_owned()) {
-        Some(text) if text.chars().count() > most => Err(Error::invalid_request(format!(
-            "\"{name}\" must have at most {most} characters"
+        Some(text) if text.chars().count() > MOST => Err(Error::invalid_request(format!(
+            "\"{name}\" must have at most {MOST} characters"
         ))),
         text => Ok(text),
     }
 }
 
-fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
+/// A text of so many characters, which is not empty.
+pub(super) fn short_text<const MOST: usize>(fields: &mut Fields, name: &str) -> Result<String> {
     let text = fields.string(name);
-    fields.restrict(name, "maxLength", json!(most));
-    check_short(text?, name, most)
+    fields.restrict(name, "maxLength", json!(MOST));
+    check_short(text?, name, MOST)
 }
 
-fn optional_short_text(fields: &mut Fields, name: &str, most: usize) -> Result<Option<String>> {
+/// The same, which may be absent.
+pub(super) fn optional_short_text<const MOST: usize>(
+    fields: &mut Fields,
+    name: &str,
+) -> Result<Option<String>> {
     let text = fields.optional_string(name)?;
-    text.map(|text| check_short(text, name, most)).transpose()
+    text.map(|text| check_short(text, name, MOST)).transpose()
 }
 
 fn check_short(text: String, name: &str, most: usize) -> Result<String> {

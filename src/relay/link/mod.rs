@@ -213,7 +213,7 @@ fn end(relays: &RelayLinks, links: Vec<Running>) {
 /// The address of a relay's WebSocket, whose path may be left out.
 ///
 /// # Errors
-/// [`DialError::Malformed`].
+/// The text is none.
 pub fn relay_address(url: &str) -> Result<Url, DialError> {
     let mut address = websocket_url(url)?;
     if matches!(address.path.as_str(), "" | "/") {

@@ -227,17 +227,9 @@ impl ClientHandler for RelayClient {
         self.say(envelope::failure(None, &error));
     }
 
-    fn arrange(&mut self, _: Item, _: &mut dyn FnMut(&str)) {
-        // Everything for a client is sent as it is.
-    }
-
     fn is_authenticated(&self) -> bool {
         // Until then it has its address's share of strangers, and as long to sign in.
         matches!(&self.state, State::Attached(attached) if attached.is_signed_in())
-    }
-
-    fn is_idle(&self) -> bool {
-        true
     }
 
     fn message_bytes(&self) -> usize {

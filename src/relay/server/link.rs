@@ -271,16 +271,8 @@ impl ClientHandler for RelayLink {
         self.leave();
     }
 
-    fn arrange(&mut self, _: Item, _: &mut dyn FnMut(&str)) {
-        // Everything for a machine is sent as it is.
-    }
-
     fn is_authenticated(&self) -> bool {
         matches!(self.state, State::Linked(_))
-    }
-
-    fn is_idle(&self) -> bool {
-        true
     }
 
     fn message_bytes(&self) -> usize {

@@ -52,7 +52,6 @@ const PING_SECONDS: u64 = 25;
 const DEAD_SECONDS: u64 = 60;
 
 /// How to run a standalone relay.
-#[derive(Debug)]
 pub struct Options {
     /// Admits machines and clients.
     pub token: Token,
@@ -60,6 +59,9 @@ pub struct Options {
     pub rules: Rules,
     /// Reverse proxies whose forwarding headers are trusted.
     pub trusted_proxies: AddressPatterns,
+    /// The certificate, with which it speaks TLS and nothing else.
+    #[cfg(feature = "tls")]
+    pub acceptor: Option<Acceptor>,
 }
 
 impl Options {
@@ -78,6 +80,8 @@ impl Options {
             token,
             rules: Rules::under(limits),
             trusted_proxies: AddressPatterns::default(),
+            #[cfg(feature = "tls")]
+            acceptor: None,
         }
     }
 }
@@ -93,43 +97,16 @@ impl RelayServer {
     /// # Errors
     /// The socket cannot be used, or no thread or file descriptor is left.
     pub fn start(options: Options, socket: TcpListener) -> io::Result<RelayServer> {
-        RelayServer::start_behind(|listeners| listeners, options, socket)
-    }
-
-    /// The same with TLS: with `acceptor`'s certificate.
-    ///
-    /// # Errors
-    /// As [`RelayServer::start`].
-    #[cfg(feature = "tls")]
-    pub fn start_secure(
-        acceptor: Acceptor,
-        options: Options,
-        socket: TcpListener,
-    ) -> io::Result<RelayServer> {
-        let acceptor = Some(Arc::new(acceptor));
-        RelayServer::start_behind(
-            |listeners| listeners.with_tls(acceptor, true),
-            options,
-            socket,
-        )
-    }
-
-    fn start_behind(
-        prepare: impl FnOnce(Listeners) -> Listeners,
-        options: Options,
-        socket: TcpListener,
-    ) -> io::Result<RelayServer> {
         let listeners = Listeners::of_relay(Config {
             limits: options.rules.limits.clone(),
             trusted_proxies: options.trusted_proxies,
             ..Config::default()
         });
+        #[cfg(feature = "tls")]
+        let listeners = listeners.with_tls(options.acceptor.map(Arc::new), true);
         let relay = Relay::new(options.token, options.rules);
-        let listener = prepare(listeners).listen(
-            socket,
-            AddressPatterns::all(),
-            Arc::new(routes::Routes::new(relay)),
-        )?;
+        let routes = Arc::new(routes::Routes::new(relay));
+        let listener = listeners.listen(socket, AddressPatterns::all(), routes)?;
         Ok(RelayServer { listener })
     }
 

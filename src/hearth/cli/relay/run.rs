@@ -69,10 +69,9 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         rules.clients_per_machine,
         rules.limits.connections,
     );
-    let secure = identity(arguments)?;
-    let is_secure = secure.is_some();
+    let is_secure = secure(&mut options, arguments)?;
     let relay = bind(address, arguments.has("bind"))
-        .and_then(|socket| start(secure, options, socket))
+        .and_then(|socket| RelayServer::start(options, socket))
         .map_err(|error| {
             CliError::failed(format!(
                 "{address} is not available: {error}; choose another with --bind and --port"
@@ -90,45 +89,27 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     Ok(())
 }
 
-/// The certificate of `--cert` and `--key`, if given.
+/// Takes the certificate of `--cert` and `--key`, if given. Returns whether it did.
 #[cfg(feature = "tls")]
-fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, CliError> {
+fn secure(options: &mut Options, arguments: &Arguments) -> Result<bool, CliError> {
     match (arguments.raw("cert"), arguments.raw("key")) {
-        (Some(certificate), Some(key)) => Acceptor::open(Path::new(certificate), Path::new(key))
-            .map(Some)
-            .map_err(|error| CliError::failed(format!("--cert and --key: {error}"))),
-        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let acceptor = Acceptor::open(Path::new(certificate), Path::new(key))
+                .map_err(|error| CliError::failed(format!("--cert and --key: {error}")))?;
+            options.acceptor = Some(acceptor);
+            Ok(true)
+        }
+        (None, None) => Ok(false),
         _ => Err(arguments.usage("--cert and --key must be used together")),
     }
 }
 
 #[cfg(not(feature = "tls"))]
-fn identity(arguments: &Arguments) -> Result<Option<std::convert::Infallible>, CliError> {
+fn secure(_: &mut Options, arguments: &Arguments) -> Result<bool, CliError> {
     match arguments.has("cert") || arguments.has("key") {
         true => Err(CliError::failed("this program was built without TLS")),
-        false => Ok(None),
+        false => Ok(false),
     }
-}
-
-#[cfg(feature = "tls")]
-fn start(
-    identity: Option<Acceptor>,
-    options: Options,
-    socket: TcpListener,
-) -> io::Result<RelayServer> {
-    match identity {
-        Some(acceptor) => RelayServer::start_secure(acceptor, options, socket),
-        None => RelayServer::start(options, socket),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn start(
-    _: Option<std::convert::Infallible>,
-    options: Options,
-    socket: TcpListener,
-) -> io::Result<RelayServer> {
-    RelayServer::start(options, socket)
 }
 
 fn options(arguments: &Arguments, token: Token) -> Result<Options, CliError> {

@@ -130,9 +130,9 @@ fn every_read_timeout_expires() {
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
-        stream.set_idle_time(Duration::from_millis(30)).unwrap();
+        let soon_over = Instant::now() + Duration::from_millis(30);
         for (timeout, kind) in [
-            (ReadTimeout::Idle, io::ErrorKind::TimedOut),
+            (ReadTimeout::Until(soon_over), io::ErrorKind::TimedOut),
             (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
             (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {
@@ -185,13 +185,13 @@ fn a_client_that_has_left_is_noticed_behind_nothing_but_its_goodbye() {
 }
 
 #[test]
-fn a_record_that_drips_does_not_extend_an_idle_connection() {
+fn a_record_that_drips_does_not_extend_a_deadline() {
     let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
-        stream.set_idle_time(Duration::from_millis(200)).unwrap();
-        stream.set_read_timeout(ReadTimeout::Idle);
+        let deadline = Instant::now() + Duration::from_millis(200);
+        stream.set_read_timeout(ReadTimeout::Until(deadline));
         stream.read(&mut [0; 8]).unwrap_err().kind()
     });
     let trust = Trust::pinned(&files.certificate);
