@@ -233,6 +233,13 @@ impl Service {
         let known = self.find_user(&new.name)?;
         let role = UserRole::parse(&new.role).ok_or_else(not_a_role)?;
         if known.role != role {
+            if known.role == UserRole::Admin {
+                // What they allowed themselves, before the role goes: nothing may fail between.
+                self.store.check_not_the_last_admin(known.id)?;
+                if self.settings.end_permissions_of(&known.name)? {
+                    self.config_changed(&["people".to_owned()]);
+                }
+            }
             self.store.set_role(known.id, role)?;
             log::info!("user {}: made {} by {by}", known.name, role.as_str());
             self.hub.publish_people();

@@ -283,6 +283,14 @@ impl Store {
         self.write(move |write| set_password(write, id, &password_hash, kept))
     }
 
+    /// Checks that this user may lose the role of an admin.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for the last admin.
+    pub fn check_not_the_last_admin(&self, id: UserId) -> Result<()> {
+        self.read(|connection| not_the_last_admin(connection, id).map(drop))
+    }
+
     /// Changes the role of a user, revokes their session tokens, and lowers API
     /// tokens of a higher role. The schedules of a guest are paused.
     ///

@@ -402,3 +402,47 @@ fn what_an_admin_has_allowed_themselves_in_a_conversation_ends_with_the_role() {
     again(&mut former);
     assert_eq!(former.event("approval.requested")["tool"], "write_file");
 }
+
+#[test]
+fn what_an_admin_always_allows_themselves_ends_with_the_role() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("mark", json!({})),
+        }
+    });
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tools": { "custom": [{
+            "name": "mark", "description": "Marks.", "parameters": {}, "command": ["true"],
+        }] },
+        "people": { "second": { "tool_permissions": {
+            "run_command": "deny", "schedule": "allow_own",
+        } } },
+    })));
+    let mut second = home.websocket(&home.add_person("second", UserRole::Admin));
+    second.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    second.send(&json!({ "type": "chat", "message": "Mark." }));
+    let id = second.event("approval.requested")["approval_id"].clone();
+    let approve = json!({ "type": "approve", "approval_id": id, "remember": "always" });
+    home.admin().ask(approve);
+    assert_eq!(second.response()["data"]["response"], "Done.");
+    let of_second = || {
+        let users = home.admin().ask(json!({ "type": "list_users" }));
+        let users = users["users"].as_array().unwrap().clone();
+        let second = users.into_iter().find(|one| one["name"] == "second");
+        second.unwrap()["limits"]["tool_permissions"].clone()
+    };
+    let allowed = json!({ "mark": "allow", "run_command": "deny", "schedule": "allow_own" });
+    assert_eq!(of_second(), allowed);
+    let demote = |name: &str| json!({ "type": "set_role", "name": name, "role": "user" });
+    home.admin().ask(demote("second"));
+    assert_eq!(of_second(), json!({ "run_command": "deny" }));
+    // Who is no admin keeps what an admin lets them do.
+    home.admin().ask(json!({
+        "type": "set_limits", "name": "second", "limits": { "tool_permissions": { "mark": "allow" } },
+    }));
+    home.admin().ask(demote("second"));
+    assert_eq!(of_second(), json!({ "mark": "allow" }));
+}
