@@ -17,7 +17,7 @@ use crate::home::trigger::plan_events;
 use crate::people::belongings;
 use crate::people::removals;
 use crate::people::tokens::{Identity, SESSION, UserRole};
-pub(crate) use crate::people::user::{FIND, NO_PASSWORD, OF_PROGRAM, User, from_row};
+pub(crate) use crate::people::user::{FIND, NO_PASSWORD, OF_PROGRAM, User, end_ways_in, from_row};
 use crate::sight::audience::{self, Directory, Readers};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::Belongs;
@@ -268,8 +268,8 @@ impl Store {
         })
     }
 
-    /// Sets a password and revokes the user's session tokens, but for `kept`, and the
-    /// link that would set another one.
+    /// Sets a password and revokes the user's session tokens, but for `kept`, the link that
+    /// would set another one, and the codes that link senders.
     ///
     /// # Errors
     /// `not_found`.
@@ -542,7 +542,7 @@ pub(crate) fn set_password(
         params![id, password_hash],
     )?;
     end_sessions(write, id, changed, kept)?;
-    write.execute("DELETE FROM invitations WHERE user_id = ?", params![id])?;
+    end_ways_in(write, id)?;
     // Whoever knew the old password may have signed in from there.
     write.run("DELETE FROM sign_ins WHERE user_id = ?", params![id])
 }

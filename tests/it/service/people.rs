@@ -604,3 +604,25 @@ fn nobody_is_removed_where_nobody_can_be_asked() {
         }
     }
 }
+
+#[test]
+fn signing_out_everywhere_ends_the_links_that_would_let_somebody_in() {
+    let home = Home::offline();
+    let page = format!("http://{}/", home.address());
+    let reset = json!({ "type": "reset_password", "name": "user", "url": page });
+    let reset = || {
+        home.admin().ask(reset.clone())["link"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let here = || home.websocket(&sign_in(&home, "user", PASSWORD).unwrap());
+    let link = reset();
+    here().ask(json!({ "type": "sign_out_everywhere" }));
+    assert_eq!(by_link(home.address(), &link, None).0, 401);
+    let link = reset();
+    here().ask(json!({
+        "type": "change_password", "old_password": PASSWORD, "new_password": "correct horse",
+    }));
+    assert_eq!(by_link(home.address(), &link, None).0, 401);
+}

@@ -472,3 +472,14 @@ fn what_came_through_a_sender_ends_with_that_link() {
         (1, 3)
     );
 }
+
+#[test]
+fn signing_out_everywhere_ends_the_codes_that_were_made() {
+    let (model, receiver) = (Model::saying("Hello."), Receiver::start());
+    let home = Home::start(config(&model, &receiver));
+    let mut user = home.websocket(&home.tokens.user);
+    let code = code(&mut user, "bridge");
+    user.ask(json!({ "type": "sign_out_everywhere" }));
+    let answer = said(&home, "/bridge", "thief", &format!("/link {code}"));
+    assert!(answer.starts_with(WRONG), "{answer}");
+}
