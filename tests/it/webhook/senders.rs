@@ -474,6 +474,35 @@ fn what_came_through_a_sender_ends_with_that_link() {
 }
 
 #[test]
+fn an_account_that_one_does_not_see_is_like_none() {
+    let (model, receiver) = (Model::saying("Hello."), Receiver::start());
+    let mut config = config(&model, &receiver);
+    let accounts = &mut config["channels"][1]["accounts"];
+    accounts["bridge"]["audience"] = json!(["admin"]);
+    accounts["open"]["audience"] = json!(["admin"]);
+    accounts["own"]["audience"] = json!(["user"]);
+    let home = Home::start(config);
+    let answer = |client: &mut Client, account: &str| {
+        client.send(&json!({ "type": "link_sender", "account": account }));
+        let answer = client.response();
+        let said = answer["error"].as_str().unwrap_or_default();
+        (answer["code"].clone(), said.replace(account, "NAME"))
+    };
+    let mut user = home.websocket(&home.tokens.user);
+    let none = answer(&mut user, "nothing");
+    assert_eq!(none.0, "not_found");
+    for unseen in ["bridge", "open"] {
+        assert_eq!(answer(&mut user, unseen), none, "{unseen}");
+    }
+    for seen in ["own", "other"] {
+        code(&mut user, seen);
+    }
+    // Admins know all accounts.
+    code(&mut home.admin(), "own");
+    assert_eq!(answer(&mut home.admin(), "open").0, "invalid_request");
+}
+
+#[test]
 fn signing_out_everywhere_ends_the_codes_that_were_made() {
     let (model, receiver) = (Model::saying("Hello."), Receiver::start());
     let home = Home::start(config(&model, &receiver));
