@@ -13,7 +13,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
 use base::language::Said;
-use base::people::{NAME_CHARACTERS, is_user_name, refused_display_name};
+use base::people::{NAME_CHARACTERS, is_user_name, refused_display_name, reserved_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
 use protocol::command::{
@@ -39,6 +39,13 @@ const LOCAL_SESSION: Duration = Duration::from_secs(60 * 60);
 pub fn check_user_name(name: &str) -> Result<()> {
     if is_user_name(name) {
         return Ok(());
+    }
+    if let Some(reserved) = reserved_name(name) {
+        let fields = [("name", reserved)];
+        return Err(Error::invalid_request(Said::of(
+            "error.called.reserved",
+            &fields,
+        )));
     }
     let most = NAME_CHARACTERS.to_string();
     Err(Error::invalid_request(Said::of(

@@ -626,3 +626,31 @@ fn signing_out_everywhere_ends_the_links_that_would_let_somebody_in() {
     }));
     assert_eq!(by_link(home.address(), &link, None).0, 401);
 }
+
+#[test]
+fn nobody_new_has_a_name_that_stands_for_others() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let page = format!("http://{}/", home.address());
+    for name in [
+        "assistant",
+        "System",
+        "HEARTH",
+        "h\u{e9}arth",
+        "syst\u{e8}me",
+        "hearth-",
+    ] {
+        let add = json!({ "type": "add_user", "name": name, "password": PASSWORD });
+        let invite = json!({ "type": "invite_user", "name": name, "url": page });
+        for request in [add, invite] {
+            admin.send(&request);
+            let refused = admin.response()["error"].to_string();
+            let says = refused.contains("nobody is called");
+            assert_eq!(says, name != "syst\u{e8}me", "{name}: {refused}");
+        }
+    }
+    // Who has one already keeps it.
+    let token = home.add_person("system", store::UserRole::User);
+    home.websocket(&token).chat("hello");
+    admin.ask(json!({ "type": "set_role", "name": "system", "role": "viewer" }));
+}
