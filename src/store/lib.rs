@@ -38,7 +38,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use chat::approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
+pub use chat::approvals::{Approval, BY_HEARTH, Decision, DecisionOutcome, NewApproval, Verdict};
 pub use chat::conversation_list::ConversationPage;
 pub use chat::conversation_marks::ConversationChange;
 pub use chat::conversations::{Conversation, Marks};

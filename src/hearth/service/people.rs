@@ -249,6 +249,7 @@ impl Service {
             }
             self.store.set_role(known.id, role)?;
             log::info!("user {}: made {} by {by}", known.name, role.as_str());
+            self.end_lost_questions();
             self.hub.publish_people();
         }
         let mut view = self.person(&User {
@@ -510,6 +511,7 @@ impl Service {
         }
         self.hub.publish_people();
         self.finish_removals();
+        self.end_lost_questions();
     }
 
     /// Removes from the configuration the names of people who were removed: whoever gets

@@ -512,3 +512,36 @@ fn signing_out_everywhere_ends_the_codes_that_were_made() {
     let answer = said(&home, "/bridge", "thief", &format!("/link {code}"));
     assert!(answer.starts_with(WRONG), "{answer}");
 }
+
+#[test]
+fn a_question_ends_with_the_link_of_who_asked() {
+    let receiver = Receiver::start();
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let add = json!({ "action": "add", "list": "shop", "items": ["bread"] });
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("lists", add),
+        }
+    });
+    let home = Home::start(config(&model, &receiver));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&home, &mut user, "own", "phone");
+    user.ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
+    let body = json!({ "message": "bread", "user_id": "phone", "conversation_id": "chat" });
+    let headers = [("x-service-secret", SECRET)];
+    assert_eq!(post(home.address(), "/own", &headers, &body).status, 202);
+    let asked = user.event("approval.requested");
+    let unlink = json!({ "type": "unlink_sender", "account": "own", "sender": "phone" });
+    home.websocket(&home.tokens.user).ask(unlink);
+    let resolved = user.event("approval.resolved");
+    assert_eq!(resolved["approval_id"], asked["approval_id"]);
+    assert_eq!(resolved["decision"], "denied");
+    let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+    assert_eq!(user.refused(approve), "invalid_request");
+    model.wait_for_requests(2);
+    let told = last_message(&model);
+    assert!(told.contains("may not do this any more"), "{told}");
+    let lists = user.ask(json!({ "type": "list_lists" }));
+    assert_eq!(lists["lists"], json!([]));
+}
