@@ -271,12 +271,13 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         instructions: instructions.clone().or(placement.instructions),
         schedule_id: new.schedule,
         is_composed: new.is_composed,
+        is_household_only: new.viewer.is_household_only(),
     };
     write.execute(
         "INSERT INTO turns
              (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id, tools, wanted_model, schedule_id, is_composed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+              user_id, tools, wanted_model, schedule_id, is_composed, household_only)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         params![
             turn.id,
             turn.conversation_id,
@@ -291,6 +292,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             new.model,
             new.schedule,
             new.is_composed,
+            turn.is_household_only,
         ],
     )?;
     if !steps.is_empty() {

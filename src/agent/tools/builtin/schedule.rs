@@ -14,6 +14,7 @@ use crate::tools::wording::{Approver, Intent};
 use base::calendar::{Cron, Timing, spoken_stamp};
 use base::ids::ScheduleId;
 use base::language::Words;
+use base::people::folded;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Trigger};
 
 /// How long a reminder is put off where nothing else is said.
@@ -147,6 +148,13 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         people: &texts(arguments, "people"),
         only_if_changed: arguments.get("only_if_changed"),
     };
+    let is_other = |name: &String| {
+        let own = context.user_id.and(context.speaker);
+        own.is_none_or(|own| folded(own) != folded(name))
+    };
+    if context.reminds_alone && request.people.iter().any(is_other) {
+        return Err("no reminders for others are set here: leave out \"people\"".to_owned());
+    }
     let named = text(arguments, "webhook");
     let account = match (context.account, named) {
         (Some(own), Some(other)) if own != other => {
