@@ -100,6 +100,7 @@ pub use out::due::{Destination, Outgoing};
 pub use people::actors::{Actors, look_up_actors};
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
+pub use people::removals::LeftFiles;
 pub use people::senders::{LinkedSender, TELEGRAM};
 pub use people::tokens::{
     Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole, not_spoken_for,

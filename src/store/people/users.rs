@@ -329,7 +329,7 @@ impl Store {
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId, heir: Option<UserId>) -> Result<Removed> {
-        self.remove(id, move |write| {
+        self.remove(id, heir, move |write| {
             let handed_over = heir.map(|heir| removals::hand_over(write, id, heir));
             Ok((HashMap::new(), handed_over.transpose()?.unwrap_or_default()))
         })
@@ -340,7 +340,7 @@ impl Store {
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
     pub fn delete_account(&self, id: UserId) -> Result<Removed> {
-        self.remove(id, move |write| {
+        self.remove(id, None, move |write| {
             let mut directory = Directory::default();
             let owned = write.rows(
                 "SELECT id, audience_id FROM conversations WHERE owner_id = ?1",
@@ -366,6 +366,7 @@ impl Store {
     fn remove(
         &self,
         id: UserId,
+        heir: Option<UserId>,
         prepare: impl FnOnce(&Write<'_>) -> Outcome<Prepared> + Send + 'static,
     ) -> Result<Removed> {
         let removed = self.write(move |write| {
@@ -396,7 +397,7 @@ impl Store {
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
             // Their calendars are gone, for which routines of others may wait.
             plan_events(write, None)?;
-            removals::note(write, &user.name)?;
+            removals::note(write, &user, heir)?;
             Ok(Removed {
                 had,
                 unseen,

@@ -654,3 +654,30 @@ fn nobody_new_has_a_name_that_stands_for_others() {
     home.websocket(&token).chat("hello");
     admin.ask(json!({ "type": "set_role", "name": "system", "role": "viewer" }));
 }
+
+#[test]
+fn a_crash_while_somebody_is_removed_leaves_none_of_their_files() {
+    let mut home = Home::offline();
+    home.add_person("ann", store::UserRole::User);
+    home.add_person("ben", store::UserRole::User);
+    let people = home.folder.path().join("people");
+    home.stop();
+    let path = home.folder.path().join("hearth.db");
+    let store = store::Store::open(&path, home.clock.clone()).unwrap();
+    let id = |name: &str| store.user(name).unwrap().unwrap().id;
+    let (ann, ben, heir) = (id("ann"), id("ben"), id("user"));
+    for person in [ann, ben] {
+        let folder = people.join(person.to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("diary.txt"), "x").unwrap();
+    }
+    // The commit is all that came of it.
+    store.remove_user(ann, None).unwrap();
+    store.remove_user(ben, Some(heir)).unwrap();
+    store.close();
+    home.restart();
+    let left = std::fs::read_dir(&people).unwrap().flatten();
+    let left: Vec<_> = left.map(|one| one.path()).collect();
+    assert_eq!(left, [people.join(heir.to_string())]);
+    assert!(left[0].join("from-ben/diary.txt").exists());
+}
