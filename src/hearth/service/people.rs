@@ -266,7 +266,7 @@ impl Service {
         self.settings.limit_person(&known.name, new.limits)?;
         log::info!("user {}: limits changed by {}", known.name, by.user);
         self.config_changed(&["people".to_owned()]);
-        self.tell_of_phones(&before, by)?;
+        self.tell_of_phones(&before, by);
         self.hub.publish_people();
         Ok(json!(self.person(&known)))
     }
