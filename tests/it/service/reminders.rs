@@ -1032,3 +1032,29 @@ fn who_is_reminded_by_a_model_learns_who_made_it_and_ends_it() {
     ben.ask(json!({ "type": "delete_schedule", "schedule_id": made["schedule_id"] }));
     assert!(schedules(&mut ben).is_empty());
 }
+
+#[test]
+fn a_routine_for_an_event_that_nobody_knows_says_so_at_once() {
+    let home = Home::offline();
+    let mut client = home.websocket(&home.tokens.user);
+    let made = client.ask(json!({
+        "type": "create_schedule", "say": "Go", "on": "event 10 nonsense",
+    }));
+    let says = "no such event is known";
+    assert!(made["when"].to_string().contains(says), "{made}");
+    let listed = schedules(&mut client).remove(0);
+    assert!(listed["when"].to_string().contains(says), "{listed}");
+    // When somebody else has events is not for the maker to know.
+    let mut admin = home.admin();
+    let made = admin.ask(json!({
+        "type": "create_schedule", "say": "Go", "on": "event 10", "people": ["user"],
+    }));
+    assert!(!made["when"].to_string().contains(says), "{made}");
+    let output = run(
+        home.folder.path(),
+        &["schedule", "add", "--on", "event 10 nonsense", "Go"],
+    );
+    let said =
+        String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(says), "{said}");
+}

@@ -208,6 +208,9 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
                 None => format!("Set as {ids}; it comes on {next}."),
             }
         }
+        (None, Some(trigger @ Trigger::Event { .. })) if first.owner_id == context.user_id => {
+            format!("Set as {ids}; it comes on a change: {trigger}. No such event is known.")
+        }
         (None, Some(trigger)) => format!("Set as {ids}; it comes on a change: {trigger}."),
         (None, None) => format!("Set as {ids}."),
     })
@@ -375,6 +378,18 @@ mod tests {
             let arguments: serde_json::Value = arguments.parse().unwrap();
             let error = household.run("schedule", arguments).unwrap_err();
             assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_nobody_knows_is_said_to_be_unknown() {
+        let mut household = Household::new();
+        household.conversation_id = household.say("hello");
+        for (on, is_unknown) in [("event 10 nonsense", true), ("list shop", false)] {
+            let create = json!({"action": "create", "say": "Go", "on": on});
+            let set = household.run("schedule", create).unwrap();
+            assert!(set.contains(&format!("on a change: {on}.")), "{set}");
+            assert_eq!(set.contains("No such event is known."), is_unknown, "{set}");
         }
     }
 
