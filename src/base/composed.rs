@@ -93,6 +93,30 @@ pub fn composed(text: &str) -> String {
     composed
 }
 
+/// The text without the accents that [`composed`] knows.
+pub fn without_accents(text: &str) -> String {
+    let mut letters: Vec<char> = composed(text).chars().collect();
+    for letter in &mut letters {
+        while let Some(plain) = plain(*letter) {
+            *letter = plain;
+        }
+    }
+    letters.into_iter().collect()
+}
+
+/// The letter of one with an accent.
+fn plain(accented: char) -> Option<char> {
+    ACCENTS.iter().find_map(|(_, pairs)| {
+        let mut letters = pairs.chars().filter(|one| !one.is_whitespace());
+        while let (Some(plain), Some(known)) = (letters.next(), letters.next()) {
+            if known == accented {
+                return Some(plain);
+            }
+        }
+        None
+    })
+}
+
 /// What a letter and what follows it become.
 fn together(letter: char, mark: char) -> Option<char> {
     let code = u32::from(letter);

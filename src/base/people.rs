@@ -3,7 +3,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::composed::composed;
+use crate::composed::{composed, without_accents};
 use crate::language::Said;
 use crate::visible::is_hidden;
 
@@ -98,9 +98,6 @@ pub fn plain_look(name: &str) -> String {
 /// Most characters of a user's name.
 pub const NAME_CHARACTERS: usize = 64;
 
-/// Words that stand for something else where a name may stand.
-const RESERVED_NAMES: [&str; 4] = ["owner", "household", "private", "null"];
-
 /// Whether a new user may have this name: letters and digits of one script, and `-`, `_` and
 /// `.` behind the first of them, so that no two names look the same and nothing in them hides.
 /// An accented letter must be one character ([`composed`]).
@@ -118,13 +115,18 @@ pub fn is_user_name(name: &str) -> bool {
     (1..=NAME_CHARACTERS).contains(&name.chars().count())
         && !name.starts_with(['-', '_', '.'])
         && !name.ends_with('.')
-        && !RESERVED_NAMES.contains(&folded(name).as_str())
+        && reserved_name(name).is_none()
         && is_of_one
         && composed(name) == name
 }
 
-/// What nobody is called, as it stands for the assistant, the server, or nobody in particular.
-const RESERVED_DISPLAY_NAMES: [&str; 11] = [
+/// What nobody is called: words of audiences and roles, and what stands for the assistant, the
+/// server, or nobody in particular.
+const RESERVED_NAMES: [&str; 15] = [
+    "owner",
+    "household",
+    "private",
+    "null",
     "Hearth",
     "assistant",
     "the assistant",
@@ -138,6 +140,14 @@ const RESERVED_DISPLAY_NAMES: [&str; 11] = [
     "the household",
 ];
 
+/// What nobody is called that a reader takes this name for, if any; accents do not tell them
+/// apart.
+pub fn reserved_name(name: &str) -> Option<&'static str> {
+    let looks = plain_look(&without_accents(name));
+    let mut reserved = RESERVED_NAMES.into_iter();
+    reserved.find(|reserved| plain_look(reserved) == looks)
+}
+
 /// Why people may not be called so, if they may not. A display name is in any script, with
 /// spaces between words, and nothing in it hides, or passes for somebody or something else.
 pub fn refused_display_name(name: &str) -> Option<Said> {
@@ -149,9 +159,7 @@ pub fn refused_display_name(name: &str) -> Option<Said> {
     if !name.chars().all(may_be) || name.trim() != name {
         return Some(Said::of("error.called.hidden", &[]));
     }
-    let looks = plain_look(name);
-    let mut reserved = RESERVED_NAMES.iter().chain(&RESERVED_DISPLAY_NAMES);
-    if let Some(reserved) = reserved.find(|reserved| plain_look(reserved) == looks) {
+    if let Some(reserved) = reserved_name(name) {
         return Some(Said::of("error.called.reserved", &[("name", reserved)]));
     }
     (name.contains(" by webhook ")).then(|| Said::of("error.called.webhook", &[]))
@@ -259,6 +267,14 @@ mod tests {
             "Household",
             "private",
             "null",
+            // Those who speak in prompts, exports and pages.
+            "assistant",
+            "System",
+            "HEARTH",
+            "h\u{e9}arth",
+            "\u{e4}ss\u{ed}stant",
+            "sys.tem",
+            "hearth-",
             "ada\n",
             "\u{1b}[2J",
             // Of another script: Cyrillic, Greek, and letters for how words sound.
@@ -330,6 +346,7 @@ mod tests {
             "H e a r t h",
             "\u{ff28}\u{ff45}\u{ff41}\u{ff52}\u{ff54}\u{ff48}",
             "Every-body",
+            "Ass\u{ed}stant",
             "The Assistant.",
             "admin by webhook door",
             "\u{1b}[2J",

@@ -72,6 +72,29 @@ impl Settings {
         })
     }
 
+    /// Removes from `people.NAME` the permissions that lift something for this person, and not
+    /// those that narrow. Returns whether there were any.
+    ///
+    /// # Errors
+    /// As [`Settings::update`].
+    pub fn end_permissions_of(&self, name: &str) -> Result<bool> {
+        let config = self.current();
+        let own = config.person(name).map(|person| &person.tool_permissions);
+        let lifts = |permission: &Permission| {
+            matches!(permission, Permission::Allow | Permission::AllowOwn)
+        };
+        let lifting = own.into_iter().flatten().filter(|(_, one)| lifts(one));
+        let mut lifting = lifting.map(|(tool, _)| tool).peekable();
+        if lifting.peek().is_none() {
+            return Ok(false);
+        }
+        self.edit(|members| {
+            let place = person_path(members, name).key("tool_permissions");
+            lifting.try_for_each(|tool| place.key(tool).put(members, Value::Null))
+        })?;
+        Ok(true)
+    }
+
     /// Removes `people.NAME`, in any case, of a user who is gone, and the name from the
     /// audiences of webhook accounts and from `openai_api`: whoever gets the name next is
     /// somebody else.

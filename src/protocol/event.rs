@@ -251,7 +251,7 @@ events! {
         approval_id: ApprovalId,
         /// `approved`, `approved_conversation`, `approved_always`, `denied` or `expired`.
         decision: String,
-        /// A user's name, or `timeout`.
+        /// A user's name, `timeout`, or `hearth` where whoever asked may not do it any more.
         by: String,
     },
 

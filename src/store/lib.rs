@@ -38,7 +38,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use chat::approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
+pub use chat::approvals::{Approval, BY_HEARTH, Decision, DecisionOutcome, NewApproval, Verdict};
 pub use chat::conversation_list::ConversationPage;
 pub use chat::conversation_marks::ConversationChange;
 pub use chat::conversations::{Conversation, Marks};
@@ -98,6 +98,7 @@ pub use out::due::{Destination, Outgoing};
 pub use people::actors::{Actors, look_up_actors};
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
+pub use people::removals::LeftFiles;
 pub use people::senders::TELEGRAM;
 pub use people::tokens::{
     Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole, not_spoken_for,

@@ -242,6 +242,8 @@ pub struct ToolContext<'a> {
     pub speaker: Option<&'a str>,
     /// Whether the person who asked may do less than others.
     pub is_narrowed: bool,
+    /// Whether they set reminders for themselves alone.
+    pub reminds_alone: bool,
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
     /// Whether an address that the tool asks leads to no other host: a person would be

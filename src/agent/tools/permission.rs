@@ -221,6 +221,17 @@ impl<'a> Actor<'a> {
         verdict
     }
 
+    /// What holds for a call that somebody has allowed: what is denied in general stays denied.
+    pub fn once_allowed(&self, tool: &str, arguments: &Arguments, toolbox: &Toolbox) -> Permission {
+        let circumstances = Circumstances {
+            is_granted: true,
+            ..Circumstances::default()
+        };
+        let tools = needed(tool, arguments).into_iter();
+        let tools = tools.filter_map(|name| toolbox.get(name));
+        least(tools.map(|tool| self.decide(tool.definition(), circumstances)))
+    }
+
     /// What holds for a tool, as a list of tools shows it: nothing is known of a call.
     pub fn permission(&self, tool: &Definition) -> Permission {
         let telling = Circumstances {

@@ -128,6 +128,7 @@ impl Household {
             data_dir: &self.directory,
             pdfs: &self.pdfs,
             is_narrowed: self.is_narrowed,
+            reminds_alone: false,
             stays_on_host: self.stays_on_host,
             is_outside: false,
             details: ResultDetails::of(tool.definition()),

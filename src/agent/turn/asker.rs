@@ -1,14 +1,15 @@
 //! Who asks in a turn.
 
 use super::turn_context::TurnContext;
+use crate::assistant::Assistant;
 use crate::model::fence::{MCP_CHANNEL, is_of_sender, is_outside, is_untrusted};
 use crate::tools::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
 use base::language::Words;
 use base::people::UserRole;
-use config::Person;
-use store::{Readers, Snapshot, User};
+use config::{Config, Permission, Person};
+use store::{Approval, Readers, Snapshot, Turn, User};
 
 /// Who asks in a turn. For a webhook's message that is its account, whoever it says
 /// that speaks.
@@ -18,38 +19,42 @@ pub struct Asker {
     user: Option<User>,
     /// The name of the person, if it is one.
     name: Option<String>,
-    /// Whether the person has been removed since, or made a guest.
+    /// Whether the person has been removed since, made a guest, or unlinked the sender.
     is_powerless: bool,
     /// The webhook account whose caller reads the conversation.
     caller: Option<String>,
 }
 
 impl Asker {
-    /// The asker of this turn.
+    /// The asker of this turn. Of one of an older version, the speaker of its message.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn of(run: &TurnContext<'_>, seen: &Snapshot<'_>) -> Result<Asker> {
-        let caller = seen.caller_of(run.turn.conversation_id)?;
-        let user = match run.turn.user_id {
+    pub fn of(turn: &Turn, speaker: Option<&str>, seen: &Snapshot<'_>) -> Result<Asker> {
+        let caller = seen.caller_of(turn.conversation_id)?;
+        let user = match turn.user_id {
             Some(id) => seen.user_by_id(id)?,
             None => None,
         };
-        if is_untrusted(&run.turn.channel) {
+        if is_untrusted(&turn.channel) {
             return Ok(Asker {
                 user,
                 caller,
                 ..Asker::default()
             });
         }
+        let account = turn.account.as_deref();
         let is_powerless = match &user {
+            Some(user) if is_of_sender(&turn.channel) => {
+                let is_linked = seen.is_linked(account, turn.user_id, turn.conversation_id)?;
+                !is_linked || user.role < UserRole::User
+            }
             Some(user) => user.role < UserRole::User,
-            None => run.turn.user_id.is_some(),
+            None => turn.user_id.is_some(),
         };
-        // A turn of an older version says who spoke.
         let name = user.as_ref().map(|user| user.name.clone());
         Ok(Asker {
-            name: name.or_else(|| run.message.speaker.clone()),
+            name: name.or_else(|| speaker.map(str::to_owned)),
             user,
             is_powerless,
             caller,
@@ -84,22 +89,43 @@ impl Asker {
 
     /// The same for the permissions.
     pub fn actor<'a>(&'a self, run: &TurnContext<'a>) -> Actor<'a> {
-        let config = &run.assistant.config;
+        self.actor_in(run.turn, &run.assistant.config)
+    }
+
+    fn actor_in<'a>(&'a self, turn: &'a Turn, config: &'a Config) -> Actor<'a> {
         let tools = match self.is_powerless {
             // Whatever was allowed before: they cause nothing.
             true => Some(&[][..]),
-            false => run.turn.tools.as_deref(),
+            false => turn.tools.as_deref(),
         };
-        let actor = Actor::of_turn(config, run.turn.account.as_deref(), self.name.as_deref())
+        let actor = Actor::of_turn(config, turn.account.as_deref(), self.name.as_deref())
             .with_tools(tools)
             .read_by(self.caller.as_deref());
-        let channel = &run.turn.channel;
+        let channel = &turn.channel;
         let is_admin = |user: &User| user.role >= UserRole::Admin && !is_of_sender(channel);
         match &self.user {
             Some(user) if !is_untrusted(channel) && !is_admin(user) => actor.borrowing_nothing(),
             _ => actor,
         }
     }
+}
+
+/// Whether the call for which a turn waits would run if it were allowed: whoever asked may have
+/// lost the right to it since.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn would_run(
+    assistant: &Assistant,
+    turn: &Turn,
+    approval: &Approval,
+    seen: &Snapshot<'_>,
+) -> Result<bool> {
+    let asker = Asker::of(turn, approval.requested_by.as_deref(), seen)?;
+    let actor = asker.actor_in(turn, &assistant.config);
+    let arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
+    let toolbox = &assistant.toolbox;
+    Ok(actor.once_allowed(&approval.tool, &arguments, toolbox) != Permission::Deny)
 }
 
 /// Who holds a permission "for this conversation": a person, or a webhook account.

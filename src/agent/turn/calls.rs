@@ -26,7 +26,7 @@ use base::ids::TurnId;
 use base::language::Words;
 use config::{FIND_TOOLS, Permission};
 use store::{
-    Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
+    Approval, Attachment, BY_HEARTH, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
     UploadLimits, Viewer, is_watched_call, open_calls,
 };
 
@@ -208,7 +208,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let seen = run.store.snapshot(&run.viewer())?;
         // Who asked may have been removed while the call before ran, or made a guest.
-        self.asker = Asker::of(run, &seen)?;
+        self.asker = Asker::of(run.turn, run.message.speaker.as_deref(), &seen)?;
         let actor = self.asker.actor(run);
         // Who may not forget may not replace either.
         let needed = permission::needed(&call.tool, &arguments);
@@ -218,14 +218,12 @@ impl<'a> TurnLoop<'a, '_> {
         let decision = asked.and_then(|approval| approval.decision.as_ref());
         let (mut widens, mut may_last) = (false, true);
         let permission = match decision {
-            // What has been denied in general since stays denied.
             Some(decision) if decision.verdict.is_approval() => {
-                let circumstances = Circumstances {
-                    is_granted: true,
-                    ..Circumstances::default()
-                };
-                let of_tool = |tool: &Arc<dyn Tool>| actor.decide(tool.definition(), circumstances);
-                permission::least(needed().map(of_tool))
+                actor.once_allowed(&call.tool, &arguments, toolbox)
+            }
+            Some(decision) if decision.by == BY_HEARTH => {
+                let refused = "whoever asked may not do this any more";
+                return Ok(CallDecision::Refuse(refused.to_owned()));
             }
             Some(decision) => {
                 return Ok(CallDecision::Refuse(format!(
@@ -346,7 +344,8 @@ impl<'a> TurnLoop<'a, '_> {
             account: run.turn.account.as_deref(),
             speaker: run.message.speaker.as_deref(),
             user_id: run.turn.user_id,
-            is_narrowed: actor.is_narrowed_person(),
+            is_narrowed: actor.is_narrowed_person() || run.turn.is_household_only,
+            reminds_alone: run.turn.is_household_only,
             stays_on_host: actor.decide(tool.definition(), elsewhere) != Permission::Allow,
             is_outside: self.is_outside,
             details: ResultDetails::of(tool.definition()),

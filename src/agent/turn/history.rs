@@ -94,7 +94,7 @@ impl View {
         let turn = run.turn;
         let seen = run.store.snapshot(&run.viewer())?;
         let audience = seen.audience_of(turn)?.unwrap_or(turn.audience_id);
-        let asker = Asker::of(run, &seen)?;
+        let asker = Asker::of(turn, run.message.speaker.as_deref(), &seen)?;
         let may_recall = may_recall(&asker, run);
         let past = seen.past(turn.conversation_id, &wanted(budget, may_recall, false))?;
         let (mut memories, mut is_chosen, mut wants_vector) = (Vec::new(), false, false);

@@ -25,6 +25,7 @@ pub use crate::prompt::{cut_by, said_so_far};
 use crate::prompt::{tells_nothing, waiting_note};
 use crate::tools::wording::Wording;
 use crate::tools::{Change, Offer, Toolbox};
+pub use asker::would_run;
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::ids::AudienceId;

@@ -24,7 +24,9 @@ pub fn ask(
 ) -> Result<Option<String>> {
     let config = &run.assistant.config;
     let now = run.clock.now();
-    let asker = Asker::of(run, &run.store.snapshot(&run.viewer())?)?;
+    let seen = run.store.snapshot(&run.viewer())?;
+    let asker = Asker::of(run.turn, run.message.speaker.as_deref(), &seen)?;
+    drop(seen);
     if budget::check(config, run.store, now, Usage::default(), asker.person(run)).is_err() {
         return Ok(None);
     }

@@ -234,7 +234,7 @@ next start, marked as late.
                 _ if data["asks"] == true => {
                     "Whoever is reminded is asked first whether you may.".to_owned()
                 }
-                Some(on) => format!("Next run: on a change: {on}"),
+                Some(_) => format!("Next run: {}", text(&data["when"])),
                 None => format!("Next run: {}", text(&data["next"])),
             },
         ),

@@ -1,7 +1,8 @@
 //! Approvals of tool calls: decided by a person who may, or by time.
 //!
 //! An approval is seen by the person who asked and by admins. Admins may answer it,
-//! and the person who asked, where `approves` in `people.NAME` has the tool.
+//! and the person who asked, where `approves` in `people.NAME` has the tool. It ends when that
+//! person may not do what they asked for any more.
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use config::{Grantee, Permission};
 use protocol::command::Remember;
 use protocol::record;
 use store::{
-    Approval, Decision, Durable, Identity, Readers, SCHEDULE_CHANNEL, Turn, UserRole, Verdict,
-    Viewer,
+    Approval, BY_HEARTH, Decision, Durable, Identity, Readers, SCHEDULE_CHANNEL, Turn, UserRole,
+    Verdict, Viewer,
 };
 
 /// The decider on record when nobody decided in time.
@@ -131,6 +132,36 @@ impl Service {
             self.decide(id, Verdict::Expired, BY_TIME)?;
         }
         Ok(())
+    }
+
+    /// Refuses the calls that wait for an answer, and would not run any more if it were yes:
+    /// whoever asked was narrowed or removed, made a guest, unlinked the sender, or does not see
+    /// the conversation.
+    pub(super) fn end_lost_questions(&self) {
+        for id in self
+            .logged("approvals", self.lost_questions())
+            .into_iter()
+            .flatten()
+        {
+            self.logged("approvals", self.decide(id, Verdict::Denied, BY_HEARTH));
+        }
+    }
+
+    fn lost_questions(&self) -> Result<Vec<ApprovalId>> {
+        let seen = self.server_snapshot()?;
+        let undecided = seen.undecided_approvals()?;
+        if undecided.is_empty() {
+            return Ok(Vec::new());
+        }
+        let assistant = self.assistant();
+        let mut lost = Vec::new();
+        for (approval, is_seen) in &undecided {
+            let turn = seen.turn(approval.turn_id)?;
+            if !is_seen || !agent::turn::would_run(&assistant, &turn, approval, &seen)? {
+                lost.push(approval.id);
+            }
+        }
+        Ok(lost)
     }
 
     /// Permits the tool to whoever asked, and to nobody else.

@@ -94,7 +94,7 @@ impl Service {
         log::info!("user {}: link revoked by {by}", known.name);
         if known.is_invited() {
             let removed = self.store.remove_user(known.id, None)?;
-            self.person_gone(&known, None, removed.unseen);
+            self.person_gone(removed.unseen);
         } else {
             self.hub.publish_people();
         }

@@ -210,8 +210,12 @@ impl Service {
     }
 
     /// Tells those whose notifications somebody else has sent elsewhere since `before`: nobody is
-    /// read in secret.
-    pub(super) fn tell_of_phones(&self, before: &Config, by: &Identity) -> Result<()> {
+    /// read in secret. That is set already, whether they can be told or not.
+    pub(super) fn tell_of_phones(&self, before: &Config, by: &Identity) {
+        self.logged("notice of a phone", self.try_tell_of_phones(before, by));
+    }
+
+    fn try_tell_of_phones(&self, before: &Config, by: &Identity) -> Result<()> {
         let after = self.settings.current();
         let users = self.store.users()?;
         let maker = users.iter().find(|user| user.id == by.user_id);

@@ -32,7 +32,7 @@ impl Service {
         let user = self.check_own_password(caller, password)?;
         let gone = self.store.delete_account(user.id)?;
         log::info!("user {}: deleted the account", user.name);
-        self.person_gone(&user, None, gone.unseen);
+        self.person_gone(gone.unseen);
         Ok(json!({ "name": user.name }))
     }
 

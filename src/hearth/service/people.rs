@@ -13,7 +13,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
 use base::language::Said;
-use base::people::{NAME_CHARACTERS, is_user_name, refused_display_name};
+use base::people::{NAME_CHARACTERS, is_user_name, refused_display_name, reserved_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
 use protocol::command::{
@@ -39,6 +39,13 @@ const LOCAL_SESSION: Duration = Duration::from_secs(60 * 60);
 pub fn check_user_name(name: &str) -> Result<()> {
     if is_user_name(name) {
         return Ok(());
+    }
+    if let Some(reserved) = reserved_name(name) {
+        let fields = [("name", reserved)];
+        return Err(Error::invalid_request(Said::of(
+            "error.called.reserved",
+            &fields,
+        )));
     }
     let most = NAME_CHARACTERS.to_string();
     Err(Error::refused("error.user_name", &[("most", &most)]))
@@ -230,8 +237,16 @@ impl Service {
         let known = self.find_user(&new.name)?;
         let role = UserRole::parse(&new.role).ok_or_else(not_a_role)?;
         if known.role != role {
+            if known.role == UserRole::Admin {
+                // What they allowed themselves, before the role goes: nothing may fail between.
+                self.store.check_not_the_last_admin(known.id)?;
+                if self.settings.end_permissions_of(&known.name)? {
+                    self.config_changed(&["people".to_owned()]);
+                }
+            }
             self.store.set_role(known.id, role)?;
             log::info!("user {}: made {} by {by}", known.name, role.as_str());
+            self.end_lost_questions();
             self.hub.publish_people();
         }
         let mut view = self.person(&User {
@@ -248,7 +263,7 @@ impl Service {
         self.settings.limit_person(&known.name, new.limits)?;
         log::info!("user {}: limits changed by {}", known.name, by.user);
         self.config_changed(&["people".to_owned()]);
-        self.tell_of_phones(&before, by)?;
+        self.tell_of_phones(&before, by);
         self.hub.publish_people();
         Ok(json!(self.person(&known)))
     }
@@ -333,7 +348,7 @@ impl Service {
         let heir_id = heir.as_ref().map(|heir| heir.id);
         let removed = self.store.remove_user(known.id, heir_id)?;
         log::info!("user {}: removed by {}", known.name, by.user);
-        self.person_gone(&known, heir_id, removed.unseen);
+        self.person_gone(removed.unseen);
         for (conversation, before) in removed.handed_over {
             let shared = self.server_snapshot()?.conversation(conversation)?;
             self.publish_shared(before, shared, &by.user);
@@ -472,14 +487,9 @@ impl Service {
         self.verifier.hash(password)
     }
 
-    /// Tells of the conversations that went with a person, ends their turns, deletes their files
-    /// or hands them over, and removes the name from the configuration.
-    pub(super) fn person_gone(
-        &self,
-        person: &User,
-        heir: Option<UserId>,
-        gone: Vec<(ConversationId, Readers)>,
-    ) {
+    /// Tells of the conversations that went with a person, ends their turns and what they asked
+    /// for, and does what [`Service::finish_removals`] does.
+    pub(super) fn person_gone(&self, gone: Vec<(ConversationId, Readers)>) {
         let busy = self.queue.conversations();
         for (id, readers) in gone {
             self.hub.delete(id, readers, &busy);
@@ -487,21 +497,20 @@ impl Service {
                 self.turn_lost(turn, id);
             }
         }
-        if let Err(error) = agent::tools::settle(&self.data_dir, (person.id, &person.name), heir) {
-            log::warn!("the files of {}: {error}", person.name);
-        }
         self.hub.publish_people();
         self.finish_removals();
+        self.end_lost_questions();
     }
 
-    /// Removes from the configuration the names of people who were removed: whoever gets
-    /// one next is somebody else. What fails is tried again, also after a crash, and
-    /// nobody gets that name before.
+    /// Deletes the files of people who were removed, or hands them over, and removes their names
+    /// from the configuration: whoever gets one next is somebody else. What fails is tried
+    /// again, also after a crash, and nobody gets that name before.
     pub fn finish_removals(&self) {
         let mut changed = Vec::new();
         {
             // A name that somebody has got since must not be removed again.
             let _one_at_a_time = lock(&self.removing);
+            self.logged("the files of removed people", self.settle_files());
             let names = match self.store.removed_names() {
                 Ok(names) => names.uncommitted(),
                 Err(error) => return log::warn!("removed people: {error}"),
@@ -518,6 +527,17 @@ impl Service {
             }
         }
         self.config_changed(&changed);
+    }
+
+    fn settle_files(&self) -> Result<()> {
+        for left in &*self.store.left_files()? {
+            let person = (left.person, &*left.name);
+            match agent::tools::settle(&self.data_dir, person, left.heir) {
+                Ok(()) => self.store.files_settled(left.person)?,
+                Err(error) => log::warn!("the files of {}: {error}", left.name),
+            }
+        }
+        Ok(())
     }
 
     /// Closes the connections whose tokens are no longer valid, or grant another

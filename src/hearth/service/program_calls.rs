@@ -58,6 +58,7 @@ impl Service {
         let arguments = check_arguments(tool.spec(), arguments)?;
         let actor = actor(config, by);
         self.check_permission(by, &actor, tool, &arguments)?;
+        let is_narrowed = actor.is_narrowed_person() || by.scope.is_narrow();
         let cancel = Cancel::default();
         let context = ToolContext {
             start: Start::by_program(),
@@ -72,7 +73,9 @@ impl Service {
             account: None,
             user_id: Some(by.user_id),
             speaker: Some(&by.user),
-            is_narrowed: actor.is_narrowed_person() || by.scope.is_narrow(),
+            is_narrowed,
+            // As with the command.
+            reminds_alone: is_narrowed,
             is_outside: !config.mcp_api.trusted,
             stays_on_host: true,
             details: ResultDetails::of(tool.definition()),

@@ -25,7 +25,8 @@ use config::Config;
 use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
 use store::{
-    Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, User, UserRole, Viewer,
+    Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Trigger, Turn, TurnEnd, User, UserRole,
+    Viewer,
 };
 
 /// Under which the store keeps the time zone in which schedules were planned last.
@@ -199,7 +200,14 @@ impl Service {
     pub(super) fn schedule_view(&self, schedule: &Schedule, by: &Identity) -> record::Schedule {
         let zone = self.settings.current().zone();
         let words = self.store.words_of(by.user_id);
-        views::schedule(schedule, &zone, self.clock.now(), words)
+        let mut view = views::schedule(schedule, &zone, self.clock.now(), words);
+        let is_event = matches!(schedule.trigger, Some(Trigger::Event { .. }));
+        // When somebody else has an event is not for others to know.
+        let is_own = schedule.owner_id == by.person().map(|_| by.user_id);
+        if is_event && is_own && !schedule.is_paused && schedule.timing.is_none() {
+            view.when = words.say("when.no_event", &[("when", &view.when)]);
+        }
+        view
     }
 
     /// Finishes a reminder that was told.

@@ -47,7 +47,9 @@ impl Service {
         let account = &wanted.account;
         let config = self.settings.current();
         let is_bot = account == TELEGRAM && config.telegram().is_some();
-        if !is_bot && config.existing_account(account)?.secret.is_none() {
+        // Admins know all accounts.
+        let person = by.person().filter(|_| by.role < UserRole::Admin);
+        if !is_bot && config.account_seen_by(account, person)?.secret.is_none() {
             let fields = [("account", &**account)];
             return Err(Error::refused("error.account_open", &fields));
         }
@@ -83,6 +85,7 @@ impl Service {
             )));
         }
         log::info!("{} has unlinked a sender of {account:?}", by.user);
+        self.end_lost_questions();
         Ok(json!({ "account": account, "sender": sender }))
     }
 
@@ -111,6 +114,8 @@ impl Service {
         };
         attempt.succeeded();
         log::info!("a sender of {account:?} is linked to {}", person.name);
+        // It may have been somebody else's.
+        self.end_lost_questions();
         let since = self.clock.now().as_millis();
         let source = format!("notice:sender:{}:{since}", person.id);
         let fields = [("sender", sender), ("account", account)];
@@ -151,12 +156,11 @@ impl Service {
         person: Option<UserId>,
         conversation: ConversationId,
     ) -> bool {
-        account.is_some_and(|account| {
-            let linked = self.store.is_linked(account, person, conversation);
-            linked.unwrap_or_else(|error| {
-                log::warn!("{conversation}: counts as of no linked sender: {error}");
-                false
-            })
+        let seen = self.server_snapshot();
+        let linked = seen.and_then(|seen| seen.is_linked(account, person, conversation));
+        linked.unwrap_or_else(|error| {
+            log::warn!("{conversation}: counts as of no linked sender: {error}");
+            false
         })
     }
 }

@@ -96,7 +96,7 @@ impl Service {
         let before = self.settings.current();
         let updated = self.settings.update(new)?;
         self.config_changed(&updated);
-        self.tell_of_phones(&before, by)?;
+        self.tell_of_phones(&before, by);
         Ok(json!({ "updated_fields": updated }))
     }
 

@@ -217,6 +217,7 @@ impl Service {
         }
         self.apply_account_audiences();
         self.hub.publish_settings(fields);
+        self.end_lost_questions();
     }
 
     /// The same after a change that may concern any setting. Nobody makes one through a relay:

@@ -163,6 +163,7 @@ impl Service {
                 });
             }
         }
+        self.end_lost_questions();
         self.notify_of_waiting()?;
         Ok(count)
     }

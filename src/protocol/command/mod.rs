@@ -1182,7 +1182,8 @@ commands! {
     /// Returns a code by which the caller links a sender of an account: who sends `/link CODE`
     /// from there within 10 minutes is the caller from then on.
     "link_sender" User Account LinkSender(LinkSender {
-        /// A webhook account that has a secret, or `telegram`.
+        /// A webhook account that has a secret and whose conversations the caller sees, or
+        /// `telegram`.
         account: String = Fields::string,
     }) -> {
         /// The account.

@@ -86,12 +86,15 @@ pub struct NewApproval {
     pub may_last: bool,
 }
 
-/// A person's decision, or a timeout.
+/// The decider on record where whoever asked lost the right to it: nobody new has this name.
+pub const BY_HEARTH: &str = "hearth";
+
+/// A person's decision, a timeout, or what follows from a loss of rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// What was decided.
     pub verdict: Verdict,
-    /// A user's name, or `timeout`.
+    /// A user's name, `timeout`, or `hearth` where whoever asked may not do it any more.
     pub by: String,
 }
 
@@ -166,16 +169,25 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
+        let undecided = self.undecided_approvals()?.into_iter();
+        let waiting = undecided.filter(|(_, is_seen)| *is_seen);
+        Ok(waiting.map(|(approval, _)| approval).collect())
+    }
+
+    /// The same with those, each with whether its asker sees the conversation still.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn undecided_approvals(&self) -> Result<Vec<(Approval, bool)>> {
         let mut found = self.rows(WAITING_APPROVALS, params![], from_row)?;
-        found.retain(|approval| self.sight.viewer.sees_approval_of(approval.user_id));
+        found.retain(|approval: &Approval| self.sight.viewer.sees_approval_of(approval.user_id));
         found.truncate(MOST as usize);
-        let mut waiting = Vec::with_capacity(found.len());
+        let mut undecided = Vec::with_capacity(found.len());
         for approval in found {
-            if askers::still_sees(self.connection(), approval.turn_id)? {
-                waiting.push(approval);
-            }
+            let is_seen = askers::still_sees(self.connection(), approval.turn_id)?;
+            undecided.push((approval, is_seen));
         }
-        Ok(waiting)
+        Ok(undecided)
     }
 
     /// All approvals of a turn, in order, at most 1,000.

@@ -267,6 +267,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         instructions: instructions.clone().or(placement.instructions),
         schedule_id: new.schedule,
         is_composed: new.is_composed,
+        is_household_only: new.viewer.is_household_only(),
     };
     write.insert(
         "turns",
@@ -284,6 +285,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             ("wanted_model", &new.model),
             ("schedule_id", &new.schedule),
             ("is_composed", &new.is_composed),
+            ("household_only", &turn.is_household_only),
         ],
     )?;
     if !steps.is_empty() {

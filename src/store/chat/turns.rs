@@ -115,6 +115,8 @@ pub struct Turn {
     pub schedule_id: Option<ScheduleId>,
     /// Whether a model wrote the message, and no person.
     pub is_composed: bool,
+    /// Whether a token asked that sees and makes only what is the household's.
+    pub is_household_only: bool,
 }
 
 /// A tool call whose start is stored.
@@ -270,7 +272,7 @@ macro_rules! turn_columns {
          t.error_retry_after, t.said, t.created_at, t.started_at, t.model, t.input_tokens, \
          t.output_tokens, t.cached_tokens, coalesce(t.wanted_model, c.model), \
          coalesce(t.instructions, c.instructions), c.external_name, c.surface, t.schedule_id, \
-         t.is_composed"
+         t.is_composed, t.household_only"
     };
 }
 
@@ -363,6 +365,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> Outcome<Turn> {
         surface: row.get(AT + 23)?,
         schedule_id: row.get(AT + 24)?,
         is_composed: row.get(AT + 25)?,
+        is_household_only: row.get(AT + 26)?,
     })
 }
 

@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 48] = [
+const MIGRATIONS: [&str; 49] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -76,6 +76,7 @@ const MIGRATIONS: [&str; 48] = [
     include_str!("../migrations/0046_reminders_for_others.sql"),
     include_str!("../migrations/0047_message_vectors.sql"),
     include_str!("../migrations/0048_languages.sql"),
+    include_str!("../migrations/0049_household_tokens.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

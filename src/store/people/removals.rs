@@ -1,16 +1,17 @@
-//! What is left of people who are removed: what others get of it, and their names, until the
-//! configuration has none of them.
+//! What is left of people who are removed: what others get of it, their files until these are
+//! settled, and their names, until the configuration has none of them.
 
 use rusqlite::params;
 
 use crate::chat::steps;
 use crate::engine::database::Store;
-use crate::engine::durability::Provisional;
+use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::meta;
 use crate::engine::query::Statements;
 use crate::home::trigger;
+use crate::people::user::User;
 use crate::sight::audience::{self, AUDIENCES_OF, Readers};
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, UserId};
@@ -32,6 +33,38 @@ impl Store {
         })
     }
 
+    /// The files of removed people that may still be there: [`Store::files_settled`] is to be
+    /// told when they are not.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn left_files(&self) -> Result<Durable<Vec<LeftFiles>>> {
+        self.durable_read(|connection| {
+            let (from, until) = (files_key(""), files_key("\u{10FFFF}"));
+            let sql = "SELECT key, value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key";
+            let noted: Vec<(String, String)> =
+                connection.rows(sql, params![from, until], |row| Ok(row.try_into()?))?;
+            let left = |(key, value): (String, String)| {
+                let (heir, name) = value.split_once(' ')?;
+                Some(LeftFiles {
+                    person: key.strip_prefix(&files_key(""))?.parse().ok()?,
+                    name: name.to_owned(),
+                    heir: heir.parse().ok(),
+                })
+            };
+            Ok(noted.into_iter().filter_map(left).collect())
+        })
+    }
+
+    /// The files of a removed person are deleted, or somebody else's.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn files_settled(&self, person: UserId) -> Result<()> {
+        let key = files_key(&person.to_string());
+        self.write(move |write| meta::remove(write, &key))
+    }
+
     /// The configuration has the name of a removed person no longer: somebody else may
     /// get it.
     ///
@@ -41,6 +74,17 @@ impl Store {
         let key = removal_key(name);
         self.write(move |write| meta::remove(write, &key))
     }
+}
+
+/// The files of a removed person.
+#[derive(Clone, Debug)]
+pub struct LeftFiles {
+    /// Whose they were.
+    pub person: UserId,
+    /// The name of that person.
+    pub name: String,
+    /// Who gets them; they are deleted where nobody does.
+    pub heir: Option<UserId>,
 }
 
 /// Gives what belongs to a person to another one, who sees it instead. Schedules are paused: they
@@ -99,9 +143,12 @@ pub(crate) fn hand_over(
     Ok(changed)
 }
 
-/// Notes that a person of this name was removed.
-pub(crate) fn note(write: &Write<'_>, name: &str) -> Outcome<()> {
-    meta::set(write, &removal_key(name), &name)
+/// Notes that a person was removed, and who gets their files.
+pub(crate) fn note(write: &Write<'_>, person: &User, heir: Option<UserId>) -> Outcome<()> {
+    let heir = heir.map(|heir| heir.to_string()).unwrap_or_default();
+    let left = format!("{heir} {}", person.name);
+    meta::set(write, &files_key(&person.id.to_string()), &left)?;
+    meta::set(write, &removal_key(&person.name), &person.name)
 }
 
 /// Checks that the configuration says nothing about an earlier person of this name.
@@ -118,6 +165,11 @@ pub(crate) fn check_forgotten(write: &Write<'_>, name: &str) -> Outcome<()> {
         ))
         .into()),
     }
+}
+
+/// The key of the `meta` table under which the files of a person are noted.
+fn files_key(person: &str) -> String {
+    format!("files {person}")
 }
 
 /// The key of the `meta` table under which a name is noted.

@@ -11,6 +11,7 @@ use crate::engine::job::Write;
 use crate::engine::query::{Statements, from_row};
 use crate::people::user;
 use crate::people::users::User;
+use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, UserId};
@@ -21,6 +22,21 @@ pub const TELEGRAM: &str = "telegram";
 
 /// How long a code works.
 const VALID: Duration = Duration::from_secs(10 * 60);
+
+impl Snapshot<'_> {
+    /// Whether the sender who spoke last in a conversation of this person is linked to them.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn is_linked(
+        &self,
+        account: Option<&str>,
+        user: Option<UserId>,
+        conversation: ConversationId,
+    ) -> Result<bool> {
+        Ok(self.exists(LINKED_IN, params![account, user, conversation])?)
+    }
+}
 
 impl Store {
     /// Stores the code by which a person links a sender of this account, in place of an
@@ -114,19 +130,6 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn senders(&self, of: Option<UserId>) -> Result<Vec<Sender>> {
         self.read(|connection| connection.rows(SENDERS, params![of], from_row))
-    }
-
-    /// Whether the sender who spoke last in a conversation of this person is linked to them.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn is_linked(
-        &self,
-        account: &str,
-        user: Option<UserId>,
-        conversation: ConversationId,
-    ) -> Result<bool> {
-        self.read(|connection| connection.exists(LINKED_IN, params![account, user, conversation]))
     }
 
     /// Ends the link of a sender: of any, or only if it is this person's. Returns whether

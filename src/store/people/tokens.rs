@@ -8,6 +8,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{Statements, check_changed, from_row};
+use crate::people::user;
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -316,12 +317,13 @@ impl Store {
     }
 
     /// Deletes all sessions of a person and, if `tokens`, all API tokens; returns how
-    /// many there were.
+    /// many there were. The link that sets a password ends, and the codes that link senders.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn sign_out_everywhere(&self, id: UserId, tokens: bool) -> Result<usize> {
         self.write(move |write| {
+            user::end_ways_in(write, id)?;
             write.execute(
                 "DELETE FROM tokens WHERE user_id = ?1 AND (?2 OR name = ?3)",
                 params![id, tokens, SESSION],

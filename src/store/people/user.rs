@@ -1,8 +1,9 @@
 //! A person with an account, as a row of the table.
 
-use rusqlite::Row;
+use rusqlite::{Row, params};
 
 use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
 use crate::engine::query::from_row;
 use base::clock::Timestamp;
 use base::ids::UserId;
@@ -68,4 +69,11 @@ pub(crate) fn from_row(row: &Row<'_>) -> Outcome<User> {
     Ok(from_row!(row => User {
         id, name, role, password_hash, created_at, display_name, language, last_language
     }))
+}
+
+/// Ends what somebody else may have made to get in later: the link that sets a password, and the
+/// codes that link senders.
+pub(crate) fn end_ways_in(write: &Write<'_>, id: UserId) -> Outcome<()> {
+    write.execute("DELETE FROM invitations WHERE user_id = ?", params![id])?;
+    write.run("DELETE FROM link_codes WHERE user_id = ?", params![id])
 }

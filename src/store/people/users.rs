@@ -17,7 +17,7 @@ use crate::home::trigger::plan_events;
 use crate::people::belongings;
 use crate::people::removals;
 use crate::people::tokens::{Identity, SESSION, UserRole};
-pub(crate) use crate::people::user::{FIND, NO_PASSWORD, OF_PROGRAM, User, from_row};
+pub(crate) use crate::people::user::{FIND, NO_PASSWORD, OF_PROGRAM, User, end_ways_in, from_row};
 use crate::sight::audience::{self, Directory, Readers};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::Belongs;
@@ -265,8 +265,8 @@ impl Store {
         })
     }
 
-    /// Sets a password and revokes the user's session tokens, but for `kept`, and the
-    /// link that would set another one.
+    /// Sets a password and revokes the user's session tokens, but for `kept`, the link that
+    /// would set another one, and the codes that link senders.
     ///
     /// # Errors
     /// `not_found`.
@@ -278,6 +278,14 @@ impl Store {
     ) -> Result<()> {
         let password_hash = password_hash.to_owned();
         self.write(move |write| set_password(write, id, &password_hash, kept))
+    }
+
+    /// Checks that this user may lose the role of an admin.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for the last admin.
+    pub fn check_not_the_last_admin(&self, id: UserId) -> Result<()> {
+        self.read(|connection| not_the_last_admin(connection, id).map(drop))
     }
 
     /// Changes the role of a user, revokes their session tokens, and lowers API
@@ -318,7 +326,7 @@ impl Store {
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId, heir: Option<UserId>) -> Result<Removed> {
-        self.remove(id, move |write| {
+        self.remove(id, heir, move |write| {
             let handed_over = heir.map(|heir| removals::hand_over(write, id, heir));
             Ok((HashMap::new(), handed_over.transpose()?.unwrap_or_default()))
         })
@@ -329,7 +337,7 @@ impl Store {
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
     pub fn delete_account(&self, id: UserId) -> Result<Removed> {
-        self.remove(id, move |write| {
+        self.remove(id, None, move |write| {
             let directory = Directory::new(write.connection);
             let owned = write.rows(
                 "SELECT id, audience_id FROM conversations WHERE owner_id = ?1",
@@ -355,6 +363,7 @@ impl Store {
     fn remove(
         &self,
         id: UserId,
+        heir: Option<UserId>,
         prepare: impl FnOnce(&Write<'_>) -> Outcome<Prepared> + Send + 'static,
     ) -> Result<Removed> {
         let removed = self.write(move |write| {
@@ -385,7 +394,7 @@ impl Store {
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
             // Their calendars are gone, for which routines of others may wait.
             plan_events(write, None)?;
-            removals::note(write, &user.name)?;
+            removals::note(write, &user, heir)?;
             Ok(Removed {
                 had,
                 unseen,
@@ -530,7 +539,7 @@ pub(crate) fn set_password(
         params![id, password_hash],
     )?;
     end_sessions(write, id, changed, kept)?;
-    write.execute("DELETE FROM invitations WHERE user_id = ?", params![id])?;
+    end_ways_in(write, id)?;
     // Whoever knew the old password may have signed in from there.
     write.run("DELETE FROM sign_ins WHERE user_id = ?", params![id])
 }

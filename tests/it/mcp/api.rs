@@ -683,3 +683,52 @@ fn a_question_is_taken_back_as_its_revision_has_it() {
         (turns(&home, "running") == 0).then_some(())
     });
 }
+
+#[test]
+fn a_token_of_the_household_makes_no_reminders_for_others() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let remind = json!({
+            "action": "create", "say": "Bins", "at": "in 10 minutes", "people": ["admin", "user"],
+        });
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("schedule", remind),
+        }
+    });
+    let home = with_model(&model, json!({}));
+    let token = home.token("user", &json!({ "only": "household" }));
+    let remind = |people: &[&str]| {
+        json!({
+            "action": "create", "say": "Bins", "at": "in 10 minutes", "people": people,
+        })
+    };
+    let (text, is_error) = call(&home, &token, "schedule", remind(&["admin"]));
+    assert!(
+        is_error && text.contains("no reminders for others"),
+        "{text}"
+    );
+    done(&home, &token, "schedule", remind(&["user"]));
+    let mut client = home.websocket(&token);
+    let mut command = json!({ "type": "create_schedule", "say": "Bins", "at": "in 10 minutes" });
+    command["people"] = json!(["admin"]);
+    assert_eq!(client.refused(command), "unauthorized");
+    client.chat("Remind us of the bins.");
+    let last = model.requests().pop().unwrap();
+    let last = last["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(last.contains("no reminders for others"), "{last}");
+    let of_admin = home.admin().ask(json!({ "type": "list_schedules" }));
+    let of_admin = of_admin["schedules"].as_array().unwrap();
+    assert!(
+        of_admin.iter().all(|one| one["say"] == "Bins"),
+        "{of_admin:?}"
+    );
+    // Who is asked by the whole person sets them.
+    home.websocket(&home.tokens.user)
+        .chat("Remind us of the bins.");
+    let of_admin = home
+        .admin()
+        .ask(json!({ "type": "list_schedules" }))
+        .to_string();
+    assert!(of_admin.contains("From user: Bins"), "{of_admin}");
+}

@@ -836,7 +836,7 @@ fn a_routine_waits_for_the_events_of_a_calendar() {
     assert_eq!(routine["next_at"], Value::Null, "{routine}");
     assert_eq!(
         routine["when"],
-        "30 minutes before each event of the calendar family"
+        "30 minutes before each event of the calendar family; no such event is known"
     );
     let secret = user.ask(json!({
         "type": "create_schedule", "say": "Leave", "on": "event 30 Private",

@@ -604,3 +604,80 @@ fn nobody_is_removed_where_nobody_can_be_asked() {
         }
     }
 }
+
+#[test]
+fn signing_out_everywhere_ends_the_links_that_would_let_somebody_in() {
+    let home = Home::offline();
+    let page = format!("http://{}/", home.address());
+    let reset = json!({ "type": "reset_password", "name": "user", "url": page });
+    let reset = || {
+        home.admin().ask(reset.clone())["link"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let here = || home.websocket(&sign_in(&home, "user", PASSWORD).unwrap());
+    let link = reset();
+    here().ask(json!({ "type": "sign_out_everywhere" }));
+    assert_eq!(by_link(home.address(), &link, None).0, 401);
+    let link = reset();
+    here().ask(json!({
+        "type": "change_password", "old_password": PASSWORD, "new_password": "correct horse",
+    }));
+    assert_eq!(by_link(home.address(), &link, None).0, 401);
+}
+
+#[test]
+fn nobody_new_has_a_name_that_stands_for_others() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let page = format!("http://{}/", home.address());
+    for name in [
+        "assistant",
+        "System",
+        "HEARTH",
+        "h\u{e9}arth",
+        "syst\u{e8}me",
+        "hearth-",
+    ] {
+        let add = json!({ "type": "add_user", "name": name, "password": PASSWORD });
+        let invite = json!({ "type": "invite_user", "name": name, "url": page });
+        for request in [add, invite] {
+            admin.send(&request);
+            let refused = admin.response()["error"].to_string();
+            let says = refused.contains("nobody is called");
+            assert_eq!(says, name != "syst\u{e8}me", "{name}: {refused}");
+        }
+    }
+    // Who has one already keeps it.
+    let token = home.add_person("system", store::UserRole::User);
+    home.websocket(&token).chat("hello");
+    admin.ask(json!({ "type": "set_role", "name": "system", "role": "viewer" }));
+}
+
+#[test]
+fn a_crash_while_somebody_is_removed_leaves_none_of_their_files() {
+    let mut home = Home::offline();
+    home.add_person("ann", store::UserRole::User);
+    home.add_person("ben", store::UserRole::User);
+    let people = home.folder.path().join("people");
+    home.stop();
+    let path = home.folder.path().join("hearth.db");
+    let store = store::Store::open(&path, home.clock.clone()).unwrap();
+    let id = |name: &str| store.user(name).unwrap().unwrap().id;
+    let (ann, ben, heir) = (id("ann"), id("ben"), id("user"));
+    for person in [ann, ben] {
+        let folder = people.join(person.to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("diary.txt"), "x").unwrap();
+    }
+    // The commit is all that came of it.
+    store.remove_user(ann, None).unwrap();
+    store.remove_user(ben, Some(heir)).unwrap();
+    store.close();
+    home.restart();
+    let left = std::fs::read_dir(&people).unwrap().flatten();
+    let left: Vec<_> = left.map(|one| one.path()).collect();
+    assert_eq!(left, [people.join(heir.to_string())]);
+    assert!(left[0].join("from-ben/diary.txt").exists());
+}

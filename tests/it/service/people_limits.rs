@@ -173,14 +173,15 @@ fn whoever_is_made_a_guest_causes_nothing_more() {
     let changed = run(home.folder.path(), &["user", "role", "user", "viewer"]);
     assert!(changed.status.success(), "{}", printed(&changed));
     while user.next().is_ok() {}
-    admin.ask(json!({ "type": "approve", "approval_id": waiting["approval_id"] }));
+    let approve = json!({ "type": "approve", "approval_id": waiting["approval_id"] });
+    assert_eq!(admin.refused(approve), "invalid_request");
     let mut guest = home.websocket(&home.tokens.user);
     let turn = json!({ "type": "get_turn", "turn_id": waiting["turn_id"] });
     let reply = eventually("it ends", || {
         let turn = guest.ask(turn.clone());
         turn["response"].as_str().map(str::to_owned)
     });
-    assert_eq!(reply, "so Error: this tool is not permitted here");
+    assert_eq!(reply, "so Error: whoever asked may not do this any more");
     assert!(!home.folder.path().join("files/note").exists());
     assert!(!home.folder.path().join("people").exists());
     home.server()

@@ -1004,3 +1004,57 @@ fn a_stored_prompt_and_a_trigger_keep_their_mark_of_outside_text_in_every_run() 
             .then_some(())
     });
 }
+
+#[test]
+fn who_is_reminded_by_a_model_learns_who_made_it_and_ends_it() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let call = json!({ "action": "create", "at": "+1h", "say": "Bins", "people": ["user"] });
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("schedule", call),
+        }
+    });
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let mut ada = home.websocket(&home.add_person("ada", store::UserRole::User));
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    ada.send(&json!({ "type": "chat", "message": "Remind them." }));
+    let id = admin.event("approval.requested")["approval_id"].clone();
+    admin.ask(json!({ "type": "approve", "approval_id": id }));
+    ada.response();
+    let mut ben = home.websocket(&home.tokens.user);
+    let made = schedules(&mut ben).remove(0);
+    assert_eq!(
+        (&made["say"], &made["owner"]),
+        (&json!("From ada: Bins"), &json!("ada"))
+    );
+    ben.ask(json!({ "type": "delete_schedule", "schedule_id": made["schedule_id"] }));
+    assert!(schedules(&mut ben).is_empty());
+}
+
+#[test]
+fn a_routine_for_an_event_that_nobody_knows_says_so_at_once() {
+    let home = Home::offline();
+    let mut client = home.websocket(&home.tokens.user);
+    let made = client.ask(json!({
+        "type": "create_schedule", "say": "Go", "on": "event 10 nonsense",
+    }));
+    let says = "no such event is known";
+    assert!(made["when"].to_string().contains(says), "{made}");
+    let listed = schedules(&mut client).remove(0);
+    assert!(listed["when"].to_string().contains(says), "{listed}");
+    // When somebody else has events is not for the maker to know.
+    let mut admin = home.admin();
+    let made = admin.ask(json!({
+        "type": "create_schedule", "say": "Go", "on": "event 10", "people": ["user"],
+    }));
+    assert!(!made["when"].to_string().contains(says), "{made}");
+    let output = run(
+        home.folder.path(),
+        &["schedule", "add", "--on", "event 10 nonsense", "Go"],
+    );
+    let said =
+        String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(says), "{said}");
+}

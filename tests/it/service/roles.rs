@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use store::{NewToken, Store, UserRole};
 
 use support::client::{Client, End};
+use support::eventually;
 use support::home::Home;
 use support::home::PASSWORD;
 use support::http::post;
@@ -401,4 +402,123 @@ fn what_an_admin_has_allowed_themselves_in_a_conversation_ends_with_the_role() {
     let mut former = asking();
     again(&mut former);
     assert_eq!(former.event("approval.requested")["tool"], "write_file");
+}
+
+#[test]
+fn what_an_admin_always_allows_themselves_ends_with_the_role() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("mark", json!({})),
+        }
+    });
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tools": { "custom": [{
+            "name": "mark", "description": "Marks.", "parameters": {}, "command": ["true"],
+        }] },
+        "people": { "second": { "tool_permissions": {
+            "run_command": "deny", "schedule": "allow_own",
+        } } },
+    })));
+    let mut second = home.websocket(&home.add_person("second", UserRole::Admin));
+    second.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    second.send(&json!({ "type": "chat", "message": "Mark." }));
+    let id = second.event("approval.requested")["approval_id"].clone();
+    let approve = json!({ "type": "approve", "approval_id": id, "remember": "always" });
+    home.admin().ask(approve);
+    assert_eq!(second.response()["data"]["response"], "Done.");
+    let of_second = || {
+        let users = home.admin().ask(json!({ "type": "list_users" }));
+        let users = users["users"].as_array().unwrap().clone();
+        let second = users.into_iter().find(|one| one["name"] == "second");
+        second.unwrap()["limits"]["tool_permissions"].clone()
+    };
+    let allowed = json!({ "mark": "allow", "run_command": "deny", "schedule": "allow_own" });
+    assert_eq!(of_second(), allowed);
+    let demote = |name: &str| json!({ "type": "set_role", "name": name, "role": "user" });
+    home.admin().ask(demote("second"));
+    assert_eq!(of_second(), json!({ "run_command": "deny" }));
+    // Who is no admin keeps what an admin lets them do.
+    home.admin().ask(json!({
+        "type": "set_limits", "name": "second", "limits": { "tool_permissions": { "mark": "allow" } },
+    }));
+    home.admin().ask(demote("second"));
+    assert_eq!(of_second(), json!({ "mark": "allow" }));
+}
+
+/// Somebody who waits for an answer loses the right to what they asked for.
+#[test]
+fn a_question_ends_when_whoever_asked_may_not_do_it_any_more() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("write_file", json!({ "path": "a.txt", "content": "a" })),
+        }
+    });
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let mut admin = home.admin();
+    admin
+        .ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
+    for (name, change) in [
+        ("zoe", json!({ "type": "set_role", "role": "viewer" })),
+        (
+            "ben",
+            json!({ "type": "set_limits", "limits": { "tools": ["recall"] } }),
+        ),
+        (
+            "eve",
+            json!({ "type": "set_limits", "limits": { "permission_mode": "deny" } }),
+        ),
+        ("leo", json!({ "type": "remove_user" })),
+    ] {
+        let mut asker = home.websocket(&home.add_person(name, UserRole::User));
+        asker.send(&json!({ "type": "chat", "message": "Write.", "audience": "household" }));
+        let asked = admin.event("approval.requested");
+        let mut change = change;
+        change["name"] = json!(name);
+        home.admin().ask(change);
+        let resolved = admin.event("approval.resolved");
+        assert_eq!(resolved["approval_id"], asked["approval_id"], "{name}");
+        let decided = (&resolved["decision"], &resolved["by"]);
+        assert_eq!(decided, (&json!("denied"), &json!("hearth")), "{name}");
+        let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+        let refused = home.admin().refused(approve);
+        if name == "zoe" {
+            // A guest does not see what is the household's, so that the turn ends.
+            assert_eq!(refused, "not_found");
+            continue;
+        }
+        assert_eq!(refused, "invalid_request", "{name}");
+        let last = eventually("the turn goes on", || {
+            let request = model.requests().pop().unwrap();
+            let last = request["messages"]
+                .as_array()
+                .unwrap()
+                .last()
+                .unwrap()
+                .clone();
+            (last["role"] == "tool").then_some(last)
+        });
+        let told = last["content"].to_string();
+        assert!(told.contains("may not do this any more"), "{name}: {told}");
+    }
+    // A guest may cause nothing in a conversation of their own either.
+    let mut asker = home.websocket(&home.add_person("ann", UserRole::User));
+    asker.send(&json!({ "type": "chat", "message": "Write." }));
+    admin.event("approval.requested");
+    home.admin()
+        .ask(json!({ "type": "set_role", "name": "ann", "role": "viewer" }));
+    assert_eq!(admin.event("approval.resolved")["by"], "hearth");
+    // A change of somebody else ends nothing.
+    let mut asker = home.websocket(&home.tokens.user);
+    asker.send(&json!({ "type": "chat", "message": "Write." }));
+    let id = admin.event("approval.requested")["approval_id"].clone();
+    let change = json!({ "type": "set_limits", "name": "ann", "limits": { "tools": [] } });
+    home.admin().ask(change);
+    home.admin()
+        .ask(json!({ "type": "approve", "approval_id": id }));
+    assert_eq!(asker.response()["data"]["response"], "Done.");
 }

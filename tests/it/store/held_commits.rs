@@ -294,3 +294,21 @@ fn a_turn_costs_as_few_commits_as_its_effects_need() {
         });
     });
 }
+
+#[test]
+fn a_setting_that_is_saved_is_answered_so_though_nobody_can_be_told() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let gate = home.server().store().commit_gate(&["conversations"]);
+    gate.hold();
+    let place = json!({ "ntfy": { "url": "http://127.0.0.1:9", "topic": "t" } });
+    admin.send(&json!({
+        "type": "set_limits", "name": "user", "limits": { "notifications": place },
+    }));
+    gate.wait_for(1);
+    gate.fail();
+    let answer = admin.response();
+    assert_eq!(answer["status"], "ok", "{answer}");
+    gate.open();
+    wait_until_writable(&home, true);
+}

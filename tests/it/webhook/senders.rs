@@ -472,3 +472,76 @@ fn what_came_through_a_sender_ends_with_that_link() {
         (1, 3)
     );
 }
+
+#[test]
+fn an_account_that_one_does_not_see_is_like_none() {
+    let (model, receiver) = (Model::saying("Hello."), Receiver::start());
+    let mut config = config(&model, &receiver);
+    let accounts = &mut config["channels"][1]["accounts"];
+    accounts["bridge"]["audience"] = json!(["admin"]);
+    accounts["open"]["audience"] = json!(["admin"]);
+    accounts["own"]["audience"] = json!(["user"]);
+    let home = Home::start(config);
+    let answer = |client: &mut Client, account: &str| {
+        client.send(&json!({ "type": "link_sender", "account": account }));
+        let answer = client.response();
+        let said = answer["error"].as_str().unwrap_or_default();
+        (answer["code"].clone(), said.replace(account, "NAME"))
+    };
+    let mut user = home.websocket(&home.tokens.user);
+    let none = answer(&mut user, "nothing");
+    assert_eq!(none.0, "not_found");
+    for unseen in ["bridge", "open"] {
+        assert_eq!(answer(&mut user, unseen), none, "{unseen}");
+    }
+    for seen in ["own", "other"] {
+        code(&mut user, seen);
+    }
+    // Admins know all accounts.
+    code(&mut home.admin(), "own");
+    assert_eq!(answer(&mut home.admin(), "open").0, "invalid_request");
+}
+
+#[test]
+fn signing_out_everywhere_ends_the_codes_that_were_made() {
+    let (model, receiver) = (Model::saying("Hello."), Receiver::start());
+    let home = Home::start(config(&model, &receiver));
+    let mut user = home.websocket(&home.tokens.user);
+    let code = code(&mut user, "bridge");
+    user.ask(json!({ "type": "sign_out_everywhere" }));
+    let answer = said(&home, "/bridge", "thief", &format!("/link {code}"));
+    assert!(answer.starts_with(WRONG), "{answer}");
+}
+
+#[test]
+fn a_question_ends_with_the_link_of_who_asked() {
+    let receiver = Receiver::start();
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let add = json!({ "action": "add", "list": "shop", "items": ["bread"] });
+        match last["role"] == "tool" {
+            true => Act::say("Done."),
+            false => Act::call("lists", add),
+        }
+    });
+    let home = Home::start(config(&model, &receiver));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&home, &mut user, "own", "phone");
+    user.ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
+    let body = json!({ "message": "bread", "user_id": "phone", "conversation_id": "chat" });
+    let headers = [("x-service-secret", SECRET)];
+    assert_eq!(post(home.address(), "/own", &headers, &body).status, 202);
+    let asked = user.event("approval.requested");
+    let unlink = json!({ "type": "unlink_sender", "account": "own", "sender": "phone" });
+    home.websocket(&home.tokens.user).ask(unlink);
+    let resolved = user.event("approval.resolved");
+    assert_eq!(resolved["approval_id"], asked["approval_id"]);
+    assert_eq!(resolved["decision"], "denied");
+    let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+    assert_eq!(user.refused(approve), "invalid_request");
+    model.wait_for_requests(2);
+    let told = last_message(&model);
+    assert!(told.contains("may not do this any more"), "{told}");
+    let lists = user.ask(json!({ "type": "list_lists" }));
+    assert_eq!(lists["lists"], json!([]));
+}

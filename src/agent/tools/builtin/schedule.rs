@@ -14,6 +14,7 @@ use crate::tools::wording::{Approver, Intent};
 use base::calendar::{Cron, Timing, spoken_stamp};
 use base::ids::ScheduleId;
 use base::language::Words;
+use base::people::folded;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Trigger};
 
 /// How long a reminder is put off where nothing else is said.
@@ -147,6 +148,13 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         people: &texts(arguments, "people"),
         only_if_changed: arguments.get("only_if_changed"),
     };
+    let is_other = |name: &String| {
+        let own = context.user_id.and(context.speaker);
+        own.is_none_or(|own| folded(own) != folded(name))
+    };
+    if context.reminds_alone && request.people.iter().any(is_other) {
+        return Err("no reminders for others are set here: leave out \"people\"".to_owned());
+    }
     let named = text(arguments, "webhook");
     let account = match (context.account, named) {
         (Some(own), Some(other)) if own != other => {
@@ -199,6 +207,9 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
                 Some(cron) => format!("Set as {ids}; it comes on {next}, then by {cron}."),
                 None => format!("Set as {ids}; it comes on {next}."),
             }
+        }
+        (None, Some(trigger @ Trigger::Event { .. })) if first.owner_id == context.user_id => {
+            format!("Set as {ids}; it comes on a change: {trigger}. No such event is known.")
         }
         (None, Some(trigger)) => format!("Set as {ids}; it comes on a change: {trigger}."),
         (None, None) => format!("Set as {ids}."),
@@ -363,6 +374,18 @@ mod tests {
             let arguments: serde_json::Value = arguments.parse().unwrap();
             let error = household.run("schedule", arguments).unwrap_err();
             assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_nobody_knows_is_said_to_be_unknown() {
+        let mut household = Household::new();
+        household.conversation_id = household.say("hello");
+        for (on, is_unknown) in [("event 10 nonsense", true), ("list shop", false)] {
+            let create = json!({"action": "create", "say": "Go", "on": on});
+            let set = household.run("schedule", create).unwrap();
+            assert!(set.contains(&format!("on a change: {on}.")), "{set}");
+            assert_eq!(set.contains("No such event is known."), is_unknown, "{set}");
         }
     }
 
