@@ -7,14 +7,31 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use rustix::io::Errno;
 
 use super::arguments::Arguments;
 use super::context::{CliContext, CliError};
+use crate::server::door::SOCKET_FILE;
 use crate::server::restore;
 use crate::service::backups::how_to_restore;
 use base::clock::Clock;
+use base::files::check_is_file;
 use config::Settings;
 use store::Store;
+
+/// The files that a server reads or writes.
+const SERVED: [&str; 10] = [
+    "config.json",
+    "hearth.db",
+    "hearth.db-shm",
+    "hearth.db-wal",
+    "hearth.lock",
+    "hearth.log",
+    "hearth.sock.key",
+    "identity.key",
+    "push.key",
+    "secrets.key",
+];
 
 /// The application data directory (contract section 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +115,35 @@ impl DataDirectory {
     /// The file that a running server locks.
     pub fn lock(&self) -> PathBuf {
         self.0.join("hearth.lock")
+    }
+
+    /// Checks that no directory, pipe or the like has the name of a file of a server, and that
+    /// this user may read what is there. What stands in place of its socket is replaced, but no
+    /// directory is.
+    ///
+    /// # Errors
+    ///
+    /// The path, what is wrong, and what to do.
+    pub fn check_files(&self) -> Result<(), CliError> {
+        for name in SERVED {
+            let path = self.0.join(name);
+            let shown = path.display();
+            check_is_file(&path).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
+            if rustix::fs::access(&path, Access::READ_OK) == Err(Errno::ACCESS) {
+                return Err(CliError::failed(format!(
+                    "{shown}: this user may not read it; give it to the user who runs hearth \
+                     (chown)"
+                )));
+            }
+        }
+        let socket = self.0.join(SOCKET_FILE);
+        if socket.is_dir() && !socket.is_symlink() {
+            return Err(CliError::failed(format!(
+                "{}: it is a directory and must be a socket; move it away and try again",
+                socket.display()
+            )));
+        }
+        Ok(())
     }
 
     /// Checks that an output file is not one of Hearth's own, which `--force` must
