@@ -82,9 +82,11 @@ impl DataDirectory {
     ///
     /// # Errors
     ///
-    /// As for [`DataDirectory::resolve`].
+    /// As for [`DataDirectory::resolve`]; what is no file has the name of one.
     pub fn of(arguments: &Arguments, context: &CliContext) -> Result<DataDirectory, CliError> {
-        DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
+        let directory = DataDirectory::resolve(arguments.raw("data-dir"), context.environment)?;
+        directory.check_files()?;
+        Ok(directory)
     }
 
     /// The one at this path.
@@ -117,24 +119,13 @@ impl DataDirectory {
         self.0.join("hearth.lock")
     }
 
-    /// Checks that no directory, pipe or the like has the name of a file of a server, and that
-    /// this user may read what is there. What stands in place of its socket is replaced, but no
-    /// directory is.
-    ///
-    /// # Errors
-    ///
-    /// The path, what is wrong, and what to do.
-    pub fn check_files(&self) -> Result<(), CliError> {
+    /// Checks that no directory, pipe or the like has the name of a file of a server. What
+    /// stands in place of its socket is replaced, but no directory is.
+    fn check_files(&self) -> Result<(), CliError> {
         for name in SERVED {
             let path = self.0.join(name);
-            let shown = path.display();
-            check_is_file(&path).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
-            if rustix::fs::access(&path, Access::READ_OK) == Err(Errno::ACCESS) {
-                return Err(CliError::failed(format!(
-                    "{shown}: this user may not read it; give it to the user who runs hearth \
-                     (chown)"
-                )));
-            }
+            check_is_file(&path)
+                .map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
         }
         let socket = self.0.join(SOCKET_FILE);
         if socket.is_dir() && !socket.is_symlink() {
@@ -142,6 +133,24 @@ impl DataDirectory {
                 "{}: it is a directory and must be a socket; move it away and try again",
                 socket.display()
             )));
+        }
+        Ok(())
+    }
+
+    /// Checks that this user may read the files of a server.
+    ///
+    /// # Errors
+    ///
+    /// The path, and what to do.
+    pub fn check_readable(&self) -> Result<(), CliError> {
+        for name in SERVED {
+            let path = self.0.join(name);
+            if rustix::fs::access(&path, Access::READ_OK) == Err(Errno::ACCESS) {
+                return Err(CliError::failed(format!(
+                    "{}: this user may not read it; give it to the user who runs hearth (chown)",
+                    path.display()
+                )));
+            }
         }
         Ok(())
     }

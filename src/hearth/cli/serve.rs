@@ -53,7 +53,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let port = port.map(|port| u16::try_from(port).expect("the range of --port is that of u16"));
     let directory = DataDirectory::of(arguments, context)?;
-    directory.check_files()?;
+    directory.check_readable()?;
     let filter = context.variable("HEARTH_LOG");
     logging::checked(filter.as_deref())?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);

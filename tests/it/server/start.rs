@@ -146,13 +146,22 @@ fn what_is_no_file_is_named_and_nobody_waits_for_it() {
     let folder = TemporaryDirectory::new();
     fs::create_dir(folder.path().join("hearth.sock")).unwrap();
     said(&folder, "hearth.sock", "it is a directory");
-    // Other commands read the configuration, too.
+    // Other commands read them, too.
     let folder = TemporaryDirectory::new();
-    let path = folder.path().join("config.json");
-    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
-    let checked = finish(hearth(folder.path()).args(["config", "check"]));
-    let errors = String::from_utf8(checked.stderr).unwrap();
-    assert!(errors.contains("it is a named pipe"), "{errors}");
+    for (name, command) in [
+        ("config.json", "config check"),
+        ("hearth.db", "config get model"),
+        ("hearth.lock", "health"),
+        ("hearth.log", "errors"),
+        ("identity.key", "relay status"),
+    ] {
+        let path = folder.path().join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let output = finish(hearth(folder.path()).args(command.split(' ')));
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains("it is a named pipe"), "{command}: {errors}");
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]
