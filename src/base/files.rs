@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown, lchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::Path;
 
 /// Creates a file that only its owner may read.
@@ -16,6 +16,25 @@ pub fn create(path: &Path) -> io::Result<File> {
 fn create_with(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Checks that what is at a path, if anything is, is no directory, pipe or socket: none can be
+/// read as a file, and who opens a pipe waits for its other end.
+///
+/// # Errors
+/// What it is.
+pub fn check_is_file(path: &Path) -> io::Result<()> {
+    let what = match fs::metadata(path) {
+        Ok(about) if about.is_dir() => "a directory",
+        Ok(about) if about.file_type().is_fifo() => "a named pipe",
+        Ok(about) if about.file_type().is_socket() => "a socket",
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            "a symbolic link that leads to itself"
+        }
+        _ => return Ok(()),
+    };
+    let said = format!("it is {what} and must be a file; move it away and try again");
+    Err(io::Error::other(said))
 }
 
 /// What came of removing or moving a file that may not be there: that is no error.

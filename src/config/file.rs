@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::problems::Problems;
+use base::files::check_is_file;
 
 /// Largest file that is read, in bytes.
 pub(super) const MOST_BYTES: u64 = 1024 * 1024;
@@ -21,8 +22,21 @@ const LOCK_STEP: Duration = Duration::from_millis(5);
 /// # Errors
 /// It cannot be read, is too large, or is not UTF-8.
 pub fn read(path: &Path) -> Result<String, Problems> {
-    let unreadable = |error| Problems::of_file(path, format!("the file cannot be read: {error}"));
-    decode(path, &File::open(path).map_err(unreadable)?)
+    decode(path, &open(path).map_err(|error| unreadable(path, &error))?)
+}
+
+/// Opens the file, and waits for nobody.
+fn open(path: &Path) -> io::Result<File> {
+    check_is_file(path)?;
+    File::open(path)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Problems {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; give it to the user who runs hearth (chown)",
+        _ => "",
+    };
+    Problems::of_file(path, format!("the file cannot be read: {error}{advice}"))
 }
 
 /// [`read`] of a file that is open.
@@ -30,7 +44,7 @@ pub(super) fn decode(path: &Path, file: &File) -> Result<String, Problems> {
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Problems::of_file(path, format!("the file cannot be read: {error}")))?;
+        .map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > MOST_BYTES {
         let message = format!("the file is larger than {MOST_BYTES} bytes");
         return Err(Problems::of_file(path, message));
@@ -60,7 +74,7 @@ pub(super) fn target(path: &Path) -> PathBuf {
 pub(super) fn lock(path: &Path) -> io::Result<Option<File>> {
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
-        let file = match File::open(path) {
+        let file = match open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

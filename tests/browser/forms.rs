@@ -192,6 +192,7 @@ fn reminders_and_routines_are_set_by_form() {
     go(&mut page, "reminders");
     begin(&mut page, "New reminder or routine");
     write(&mut page, "Text", "Cut the tree");
+    page.until("document.querySelector('dialog').innerText.includes('By the household’s clock')");
     write(&mut page, "Day and time", "2030-12-24T18:00");
     send(&mut page);
     page.until(&rows("Dec 24, 2030, 6:00"));

@@ -3,7 +3,7 @@
 # nothing else. It notes every line it gets in the file $STUB_NOTES, and its
 # process id in $STUB_NOTES.pid, a file that is there only when it is whole.
 # STUB_NAGS lets it say after each list that its
-# tools changed; STUB_DEAF lets it ignore the end of its input and SIGTERM.
+# tools changed, and STUB_GROWS that they do so each time; STUB_DEAF lets it ignore the end of its input and SIGTERM.
 echo "$$" >"$STUB_NOTES.pid.new"
 mv "$STUB_NOTES.pid.new" "$STUB_NOTES.pid"
 more=
@@ -35,6 +35,7 @@ while read -r line; do
     tools=$(tool env; printf ,; tool big; printf ,; tool noise; printf ,; tool fail; printf ,; tool ask; printf ,; tool "dots.and spaces")
     result "{\"tools\":[$tools$more],\"nextCursor\":\"two\"}"
     [ -z "$STUB_NAGS" ] || changed
+    [ -z "$STUB_GROWS" ] || { more=$more,$(tool "sprout$id"); changed; }
     ;;
   *'"method":"tools/list"'*)
     tools=$(tool echo '"text":{"type":"string"},"times":{"type":["integer","null"]}'; printf ,; tool hang; printf ,; tool steady; printf ,; tool crash; printf ,; tool grow)

@@ -442,7 +442,9 @@ impl SharedServer {
                 Ok(listed) if listed == tools => pause = (pause * 2).min(most),
                 Ok(listed) => {
                     pause = first;
-                    log::info!("mcp {}: has {} now", self.name(), counted(listed.len()));
+                    // As few lines as of a client: nothing else bounds how often they change.
+                    let (name, tools_now) = (self.name(), counted(listed.len()));
+                    log::info!(peer:% = name; "mcp {name}: has {tools_now} now");
                     tools = listed;
                     self.set_ready(session, tools.clone());
                 }

@@ -185,6 +185,7 @@ impl Endpoint {
     /// What it did instead of answering, as the end of a sentence.
     pub fn why_unanswered(&self, error: &ClientError, answered: bool) -> Said {
         let key = match error {
+            ClientError::Encoded(coding) => return model_error("encoded", &[("coding", coding)]),
             ClientError::Exhausted => "no_descriptors",
             ClientError::Unreachable(_) | ClientError::Refused(_) if self.is_local => "not_running",
             ClientError::Unreachable(_) | ClientError::Refused(_) | ClientError::Forbidden(_) => {

@@ -7,14 +7,31 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use rustix::io::Errno;
 
 use super::arguments::Arguments;
 use super::context::{CliContext, CliError};
+use crate::server::door::SOCKET_FILE;
 use crate::server::restore;
 use crate::service::backups::how_to_restore;
 use base::clock::Clock;
+use base::files::check_is_file;
 use config::Settings;
 use store::Store;
+
+/// The files that a server reads or writes.
+const SERVED: [&str; 10] = [
+    "config.json",
+    "hearth.db",
+    "hearth.db-shm",
+    "hearth.db-wal",
+    "hearth.lock",
+    "hearth.log",
+    "hearth.sock.key",
+    "identity.key",
+    "push.key",
+    "secrets.key",
+];
 
 /// The application data directory (contract section 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,9 +82,11 @@ impl DataDirectory {
     ///
     /// # Errors
     ///
-    /// As for [`DataDirectory::resolve`].
+    /// As for [`DataDirectory::resolve`]; what is no file has the name of one.
     pub fn of(arguments: &Arguments, context: &CliContext) -> Result<DataDirectory, CliError> {
-        DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
+        let directory = DataDirectory::resolve(arguments.raw("data-dir"), context.environment)?;
+        directory.check_files()?;
+        Ok(directory)
     }
 
     /// The one at this path.
@@ -98,6 +117,42 @@ impl DataDirectory {
     /// The file that a running server locks.
     pub fn lock(&self) -> PathBuf {
         self.0.join("hearth.lock")
+    }
+
+    /// Checks that no directory, pipe or the like has the name of a file of a server. What
+    /// stands in place of its socket is replaced, but no directory is.
+    fn check_files(&self) -> Result<(), CliError> {
+        for name in SERVED {
+            let path = self.0.join(name);
+            check_is_file(&path)
+                .map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
+        }
+        let socket = self.0.join(SOCKET_FILE);
+        if socket.is_dir() && !socket.is_symlink() {
+            return Err(CliError::failed(format!(
+                "{}: it is a directory and must be a socket; move it away and try again",
+                socket.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that this user may read the files of a server.
+    ///
+    /// # Errors
+    ///
+    /// The path, and what to do.
+    pub fn check_readable(&self) -> Result<(), CliError> {
+        for name in SERVED {
+            let path = self.0.join(name);
+            if rustix::fs::access(&path, Access::READ_OK) == Err(Errno::ACCESS) {
+                return Err(CliError::failed(format!(
+                    "{}: this user may not read it; give it to the user who runs hearth (chown)",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that an output file is not one of Hearth's own, which `--force` must

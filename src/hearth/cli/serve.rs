@@ -52,6 +52,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.port()?;
     let directory = DataDirectory::of(arguments, context)?;
+    directory.check_readable()?;
     let filter = context.variable("HEARTH_LOG");
     logging::checked(filter.as_deref())?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);

@@ -196,7 +196,11 @@ impl Service {
             imported, messages, ..
         } = &report;
         let user = &identity.user;
-        log::info!("{user} imported {messages} messages in {imported} conversations");
+        let what = format!("{messages} messages in {imported} conversations");
+        match ended {
+            Ok(()) => log::info!("{user} imported {what}"),
+            Err(ref error) => log::warn!("the import of {user} ended after {what}: {error}"),
+        }
         ended.map(|()| report)
     }
 }

@@ -31,6 +31,8 @@ pub enum ClientError {
     Untrusted(String),
     /// What came was not HTTP.
     NotHttp(String),
+    /// The body is compressed in this way, although only a plain one was asked for.
+    Encoded(String),
     /// The connection broke.
     Interrupted {
         /// What the socket or the transport said.
@@ -102,6 +104,9 @@ impl ClientError {
             ClientError::Forbidden(why) => why.as_str().into(),
             ClientError::Untrusted(why) => because("connection.untrusted", why),
             ClientError::NotHttp(why) => because("connection.not_http", why),
+            ClientError::Encoded(coding) => {
+                of("connection.encoded").with("coding", coding.as_str())
+            }
             ClientError::Interrupted { reason, .. } => because("connection.broke", reason),
             ClientError::Silent(limit) => {
                 of("connection.silent").with("seconds", limit.as_secs().to_string())

@@ -10,6 +10,8 @@ use super::connector::ReadLimit;
 use super::error::ClientError;
 use crate::wait::time_left;
 
+/// Most characters that are shown of how a body is compressed.
+const CODING_CHARS: usize = 40;
 /// How long [`ClientResponse::finish`] waits for the rest of a body.
 const FINISH_LIMIT: Duration = Duration::from_millis(20);
 /// Most bytes of that rest.
@@ -36,6 +38,13 @@ impl ClientResponse {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
+    /// How the body is compressed, if it is: no request asks for that.
+    fn coding(&self) -> Option<String> {
+        let coding = self.header("content-encoding")?.trim();
+        let is_plain = coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+        (!is_plain).then(|| coding.chars().take(CODING_CHARS).collect())
+    }
+
     /// Lets each of the following reads wait no longer than `limit`, beside the
     /// deadline. [`ClientError::Silent`] when one does.
     pub fn limit_silence(&self, limit: Duration) {
@@ -45,8 +54,12 @@ impl ClientResponse {
     /// Reads what has arrived of the body, at least one byte; 0 at its end.
     ///
     /// # Errors
-    /// The connection broke, or the deadline or the limit on silence has passed.
+    /// The connection broke, the deadline or the limit on silence has passed, or the body is
+    /// compressed: [`ClientError::Encoded`].
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
+        if let Some(coding) = self.coding() {
+            return Err(ClientError::Encoded(coding));
+        }
         let count = std::io::Read::read(&mut self.body, buffer)
             .map_err(|error| ClientError::from_ureq(error.into(), &self.read_limit))?;
         self.ended |= count == 0 && !buffer.is_empty();

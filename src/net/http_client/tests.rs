@@ -4,6 +4,16 @@ use super::test_server::{Act, TestServer, stream_head, whole};
 use super::*;
 
 fn get(outbound: &HttpClient, url: &str) -> Result<(u16, Vec<u8>), ClientError> {
+    read(outbound, url, |answer| {
+        Ok((answer.status(), answer.read_all(10)?))
+    })
+}
+
+fn read<T>(
+    outbound: &HttpClient,
+    url: &str,
+    take: impl FnOnce(&mut ClientResponse) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
     let request = ClientRequest {
         method: "GET",
         url,
@@ -12,9 +22,7 @@ fn get(outbound: &HttpClient, url: &str) -> Result<(u16, Vec<u8>), ClientError> 
         deadline: Instant::now() + Duration::from_secs(60),
         cancel: &Cancel::default(),
     };
-    outbound.exchange(&request, |answer| {
-        Ok((answer.status(), answer.read_all(10)?))
-    })
+    outbound.exchange(&request, take)
 }
 
 #[test]
@@ -37,6 +45,23 @@ fn connections_are_kept_and_bodies_are_bounded() {
         .map(|heard| heard.connection)
         .collect();
     assert_eq!(connections, [0, 0, 0, 1], "a failure ends its connection");
+}
+
+#[test]
+fn a_compressed_body_is_named_and_its_status_is_read() {
+    let gzip = "Content-Encoding: gzip\r\n";
+    let server = TestServer::new(vec![
+        whole(200, gzip, "\u{1f}"),
+        whole(200, "Content-Encoding: identity\r\n", "plain"),
+        whole(401, gzip, "\u{1f}"),
+    ]);
+    let (outbound, url) = (HttpClient::new(), server.url());
+    let encoded = ClientError::Encoded("gzip".to_owned());
+    let said = "the answer is compressed (gzip) although a plain one was asked for";
+    assert_eq!(encoded.to_string(), said);
+    assert_eq!(get(&outbound, &url), Err(encoded));
+    assert_eq!(get(&outbound, &url).unwrap().1, b"plain");
+    assert_eq!(read(&outbound, &url, |answer| Ok(answer.status())), Ok(401));
 }
 
 #[test]

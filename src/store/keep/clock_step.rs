@@ -17,7 +17,7 @@ use base::error::Result;
 /// stored since the start by the same clock; and if the clock is set back, also
 /// older rows that would wait longer for it. If it is set ahead, the others were
 /// stored by a clock that was right, before a start with one that was wrong.
-const WAITS: [&str; 8] = [
+const WAITS: [&str; 9] = [
     "UPDATE deliveries INDEXED BY deliveries_by_state SET next_at = next_at + ?1
      WHERE state IN ('pending', 'held') AND (id > ?2 OR ?1 < 0)",
     "UPDATE notifications SET next_at = next_at + ?1, expires_at = expires_at + ?1
@@ -31,6 +31,8 @@ const WAITS: [&str; 8] = [
     "UPDATE invitations SET expires_at = expires_at + ?1 WHERE id > ?2",
     "UPDATE idempotency INDEXED BY idempotency_by_turn SET created_at = created_at + ?1
      WHERE turn_id > ?2",
+    // Retention waits, too: what was said before a clock was set right is not years old.
+    "UPDATE conversations SET updated_at = updated_at + ?1 WHERE latest > ?2",
 ];
 
 /// Each brings the times to `?1`, the present, that lie in the future now: else

@@ -89,6 +89,23 @@ fn a_reply_that_was_cut_before_its_first_word_is_an_error_that_says_why() {
     }
 }
 
+#[test]
+fn a_model_that_answers_nothing_is_an_error_that_says_what_to_do() {
+    let model = Model::acting(vec![Act::say(""), Act::say("")]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.send(&json!({ "type": "chat", "message": "hello" }));
+    let error: Value = client.response()["error"].clone();
+    let text = error.as_str().unwrap();
+    for part in [
+        "empty answer twice",
+        "ask again in other words",
+        "another model",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
 /// What was to be done is done, and nothing more was said.
 #[test]
 fn an_empty_reply_after_a_tool_is_no_error() {

@@ -24,6 +24,24 @@ fn password_in(said: &str) -> String {
 }
 
 #[test]
+fn an_import_that_fails_is_no_success_in_the_log() {
+    let folder = TemporaryDirectory::new();
+    make_people(folder.path());
+    write_config(folder.path(), json!({}));
+    let program = Program::serve(folder.path());
+    let file = folder.path().join("notes.json");
+    fs::write(&file, "{\"nothing\": \"known\"}").unwrap();
+    let imported = run(folder.path(), &["import", file.to_str().unwrap()]);
+    assert_eq!(imported.status.code(), Some(1));
+    program.signal("TERM");
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("import")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("WARN"), "{log}");
+    assert!(lines[0].contains("ended after 0 messages"), "{log}");
+}
+
+#[test]
 fn the_first_start_sets_everything_up_and_says_where_to_go() {
     let folder = TemporaryDirectory::new();
     let program = Program::serve(folder.path());

@@ -318,6 +318,24 @@ fn changed_tools_are_listed_again_but_not_in_a_loop() {
 }
 
 #[test]
+fn tools_that_change_all_the_time_do_not_fill_the_log() {
+    let stub = Stub::new();
+    let folder = TemporaryDirectory::new();
+    let entry = stub.entry(json!({ "env": { "STUB_GROWS": "1" } }));
+    let mut settings = config(json!({ "stub": entry }), json!({}));
+    settings["limits"]["log_lines_per_address"] = 1.into();
+    write_config(folder.path(), settings);
+    let program = Program::serve(folder.path());
+    eventually("its tools were listed often", || {
+        (stub.got("tools/list").len() >= 2 * 5).then_some(())
+    });
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    let lines = log.lines().filter(|line| line.contains("mcp stub: has"));
+    assert_eq!(lines.count(), 1, "{log}");
+    program.signal("TERM");
+}
+
+#[test]
 fn silence_ends_a_call_and_progress_goes_on_with_it() {
     let stub = Stub::new();
     let (mut home, mut client) = ready(&stub, json!({"timeout_seconds": 2}));

@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
-use support::program::{Program, hearth, send_signal};
+use support::program::{Program, finish, hearth, send_signal};
 use support::{MAX_WAIT, eventually};
 
 /// How long an idle server is watched.
@@ -101,6 +103,65 @@ fn the_database_is_checked_after_a_crash_and_not_after_a_good_end() {
     assert_eq!(again.signal("TERM"), Some(0));
     let _good = Program::serve(folder.path());
     assert_eq!(checks(), 1);
+}
+
+#[test]
+fn what_is_no_file_is_named_and_nobody_waits_for_it() {
+    let names = [
+        "config.json",
+        "hearth.db",
+        "hearth.db-shm",
+        "hearth.db-wal",
+        "hearth.lock",
+        "hearth.log",
+        "hearth.sock.key",
+        "identity.key",
+        "push.key",
+        "secrets.key",
+    ];
+    let serve = |folder: &TemporaryDirectory| finish(hearth(folder.path()).arg("serve"));
+    let said = |folder: &TemporaryDirectory, name: &str, kind: &str| {
+        let output = serve(folder);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let path = folder.path().join(name);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(path.to_str().unwrap()), "{errors}");
+        assert!(errors.contains(kind), "{name}: {errors}");
+        assert!(errors.ends_with("move it away and try again\n"), "{errors}");
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing was made: {left:?}");
+    };
+    for name in names {
+        let folder = TemporaryDirectory::new();
+        let path = folder.path().join(name);
+        fs::create_dir(&path).unwrap();
+        said(&folder, name, "it is a directory");
+        fs::remove_dir(&path).unwrap();
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        said(&folder, name, "it is a named pipe");
+        fs::remove_file(&path).unwrap();
+        symlink(name, &path).unwrap();
+        said(&folder, name, "it is a symbolic link that leads to itself");
+    }
+    let folder = TemporaryDirectory::new();
+    fs::create_dir(folder.path().join("hearth.sock")).unwrap();
+    said(&folder, "hearth.sock", "it is a directory");
+    // Other commands read them, too.
+    let folder = TemporaryDirectory::new();
+    for (name, command) in [
+        ("config.json", "config check"),
+        ("hearth.db", "config get model"),
+        ("hearth.lock", "health"),
+        ("hearth.log", "errors"),
+        ("identity.key", "relay status"),
+    ] {
+        let path = folder.path().join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let output = finish(hearth(folder.path()).args(command.split(' ')));
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains("it is a named pipe"), "{command}: {errors}");
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]

@@ -95,6 +95,33 @@ fn a_clock_that_is_ahead_for_a_while_deletes_nothing() {
     });
 }
 
+/// A Raspberry Pi has no battery clock.
+#[test]
+fn what_is_said_before_the_clock_is_set_ahead_is_kept() {
+    let retention = json!({ "retention": { "conversations_days": 30 }, "backup": { "keep": 0 } });
+    let mut home = Home::start(retention);
+    home.admin().chat("long ago");
+    home.server()
+        .advance_clock(Duration::from_secs(29 * 86_400));
+    home.clock.set_by(-20_000 * DAY);
+    has_followed(&home);
+    home.restart();
+    let mut client = home.admin();
+    client.chat("said in the wrong year");
+    home.clock.set_by(20_000 * DAY);
+    has_followed(&home);
+    home.server().advance_clock(Duration::from_secs(2 * 86_400));
+    let mut titles = || {
+        let list = client.ask(json!({ "type": "list_conversations" }));
+        list["conversations"].to_string()
+    };
+    eventually("the old one goes", || {
+        (!titles().contains("long ago")).then_some(())
+    });
+    two_rounds(&home);
+    assert!(titles().contains("said in the wrong year"));
+}
+
 #[test]
 fn callbacks_wait_no_longer_after_the_clock_was_set() {
     for step in [-DAY, DAY] {

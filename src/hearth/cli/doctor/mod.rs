@@ -80,7 +80,8 @@ const INSTALLATION_CHECKS: [(&str, InstallationCheck); 6] = [
 
 /// `hearth doctor`
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
+    // What is wrong with its files is looked at below.
+    let directory = DataDirectory::resolve(arguments.raw("data-dir"), context.environment)?;
     let path = directory.config();
     directory.check_is_configured()?;
     let installation = Installation {

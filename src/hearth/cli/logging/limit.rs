@@ -1,8 +1,9 @@
 //! Limits the lines that one client may cause, so that a stranger can neither fill
 //! the disk nor push what happened before out of the log.
 //!
-//! A line that a client causes names it in the key [`PEER`] of its record. Lines of
-//! one kind, by one place in the code, are counted for each client.
+//! A line that a client causes names it in the key [`PEER`] of its record, and so does one
+//! that an MCP server may cause at will. Lines of one kind, by one place in the code, are
+//! counted for each of them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

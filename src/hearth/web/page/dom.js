@@ -300,6 +300,7 @@ export function commands(...lines) {
   return h("div.code", h("div.code-head", h("span", say("common.terminal")), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
 }
 
+const DAY_MS = 86400000;
 const CLOCK = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
 const DAY = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short" });
 const FULL = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
@@ -308,14 +309,14 @@ const FULL = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "
 export function moment(timestamp) {
   const date = new Date(timestamp);
   const left = date - Date.now();
-  const format = date.toDateString() === new Date().toDateString() ? CLOCK : left > 0 && left < 172800000 ? FULL : DAY;
+  const format = date.toDateString() === new Date().toDateString() ? CLOCK : left > 0 && left < 2 * DAY_MS ? FULL : DAY;
   return h("time", { datetime: timestamp, title: FULL.format(date) }, format.format(date));
 }
 
 /** A day as a heading between messages. */
 export function dayName(timestamp) {
   const date = new Date(timestamp);
-  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / DAY_MS);
   return days === 0 ? say("common.today") : days === 1 ? say("common.yesterday") : DAY.format(date) + (days > 300 ? ` ${date.getFullYear()}` : "");
 }
 

@@ -18,7 +18,7 @@ export async function add(household) {
   const occasion = h("select", { onchange: draw }, options([["day", say("scheduling.at_time")], ["at", say("scheduling.in_words")], ["event", say("scheduling.before_event")],
     ...(lists.length ? [["list", say("scheduling.on_list")]] : []), ...(accounts.length ? [["webhook", say("scheduling.on_webhook")]] : [])]));
   const wheres = {
-    day: field(say("scheduling.at_time"), h("input", { type: "datetime-local" })),
+    day: field(say("scheduling.at_time"), h("input", { type: "datetime-local" }), [say("scheduling.clock"), household.config.time_zone && ` (${household.config.time_zone})`]),
     at: field(say("scheduling.at"), h("input", { type: "text", autocomplete: "off" }), say("scheduling.at_help")),
     event: field(say("scheduling.minutes"), h("input", { type: "number", min: 0, max: 10080, value: 30 })),
     list: field(say("scheduling.list"), h("select", options(lists.map(({ list }) => [list, list])))),

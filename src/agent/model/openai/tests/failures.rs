@@ -80,6 +80,7 @@ fn failures_name_the_server_and_not_the_key() {
         301 [location: https://else.example/v1] | answers with a redirect to https://else.example/v1 (301): set the address (base_url) to the final one
         200 [content-type: text/html] <html>Welcome</html> | answered something that is not JSON
         200 {"choices": | answered something that is not JSON
+        200 [content-encoding: gzip] {"choices": [] | compresses its answer (gzip) although Hearth asks for a plain one: turn compression off
         200 {"choices": []} | answered without a reply in it
         200 {"error": {"code": 402, "message": "no credits"}} | says that the account has no credit left (402)
         200 [content-type: text/event-stream] data: garbage\n\n | answered something that is not JSON
