@@ -5,9 +5,9 @@ use support::client::Client;
 
 use super::household::{Household, Said, signed_in, string};
 use super::reference::{
-    Actor, Approval, Asker, ConversationNumber, Outside, Refusal, Role, Verdict,
+    Actor, Approval, Asker, ConversationNumber, Outside, PersonNumber, Refusal, Role, Verdict,
 };
-use super::world::answered;
+use super::world::{Way, answered};
 
 /// The tools that change something, and for which the household is asked.
 const TOOLS: [&str; 2] = ["lamp", "write_file"];
@@ -152,6 +152,7 @@ impl Household {
         let question = self.said(number, text, Said::Question(actor.person()));
         self.reference.approvals.push(Approval {
             id: string(&asked["approval_id"]).to_owned(),
+            turn: string(&asked["turn_id"]).to_owned(),
             tool,
             asker: actor.asker(),
             conversation: number,
@@ -285,6 +286,64 @@ impl Household {
             let waiting = self.waiting.remove(&place).expect("it waited");
             let response = waiting.client.map(|mut client| answered(client.response()));
             assert_eq!(response, Some(Err(Refusal::NotFound.code().to_owned())));
+        }
+    }
+
+    /// Removes a person. What waits for an answer because of them is refused, and its turns end.
+    pub(super) fn remove_person(&mut self, person: PersonNumber) {
+        self.forget_what_is_gone();
+        let asked = |place: &usize| {
+            let approval = &self.reference.approvals[*place];
+            approval.asker == Asker::Person(person) && self.reference.waits(approval)
+        };
+        let asked: Vec<usize> = self.waiting.keys().copied().filter(asked).collect();
+        let mut listeners = Vec::new();
+        for place in asked {
+            let number = self.reference.approvals[place].conversation;
+            let sees = |one: &PersonNumber| {
+                *one != person && self.reference.visible(Actor::whole(*one), number).is_ok()
+            };
+            let reader = self.present().into_iter().find(sees);
+            let listener = reader.map(|one| self.world.listener(one, "message.created"));
+            listeners.push((place, listener));
+        }
+        let request = json!({ "type": "remove_user", "name": self.name(person) });
+        self.ask(Actor::whole(0), Way::WebSocket, request).unwrap();
+        self.reference.remove(person);
+        self.world.removed(person);
+        self.expected
+            .retain(|window, _| window.person() != Some(person));
+        self.forget_what_is_gone();
+        let mut replies = Vec::new();
+        for (place, listener) in listeners {
+            // It went with its conversation.
+            let Some(waiting) = self.waiting.remove(&place) else {
+                continue;
+            };
+            self.reference.approvals[place].is_decided = true;
+            self.told_of_approval(place, "denied");
+            let turn = &self.reference.approvals[place].turn;
+            let reply = listener.map(|mut listener| {
+                let event = listener.past(|one| {
+                    one["event"] == "message.created" && one["turn_id"] == turn.as_str()
+                });
+                // Once it has another turn, everybody else has been told, too.
+                listener.ask(json!({ "type": "subscribe", "events": [] }));
+                let text = string(&event["message"]["content"]).to_owned();
+                assert!(!text.contains(&waiting.result), "{text}");
+                (event["seq"].as_u64(), text)
+            });
+            replies.push((reply.unwrap_or_default(), place));
+        }
+        // As they came.
+        replies.sort();
+        for ((_, text), place) in replies {
+            let Approval {
+                conversation,
+                question,
+                ..
+            } = self.reference.approvals[place];
+            self.said(conversation, &text, Said::Reply(question));
         }
     }
 

@@ -191,6 +191,8 @@ pub struct File {
 #[derive(Clone, Debug)]
 pub struct Approval {
     pub id: String,
+    /// The turn that makes the call.
+    pub turn: String,
     pub tool: &'static str,
     pub asker: Asker,
     pub conversation: ConversationNumber,

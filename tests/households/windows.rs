@@ -115,13 +115,7 @@ impl Household {
         let person = self.person();
         if person != 0 && self.random.below(2) == 0 {
             self.look_at_windows();
-            let name = self.name(person);
-            let request = json!({ "type": "remove_user", "name": name });
-            self.ask(Actor::whole(0), Way::WebSocket, request).unwrap();
-            self.reference.remove(person);
-            self.world.removed(person);
-            self.expected
-                .retain(|window, _| window.person() != Some(person));
+            self.remove_person(person);
             return "go";
         }
         let gone: Vec<String> = (0..self.reference.people.len())

@@ -123,7 +123,8 @@ impl Client {
         self.past(|message| message["event"] == name)
     }
 
-    fn past(&mut self, is_awaited: impl Fn(&Value) -> bool) -> Value {
+    /// The next message like this one; those before it are dropped.
+    pub fn past(&mut self, is_awaited: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + MAX_WAIT;
         loop {
             let message = self.receive();

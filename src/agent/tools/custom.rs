@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::custom_http::Request;
 use super::definition::{Arguments, Definition, RunLimit, Tool, ToolContext, cancelled};
-use super::files::Workspace;
+use super::files::{Workspace, workspace_of};
 use super::process;
 use base::sync::lock;
 use config::{CustomCommand, CustomRun};
@@ -40,7 +40,7 @@ impl Tool for CustomTool {
         let (tool, deadline, cancel) = (&self.settings, context.deadline, context.cancel);
         match &tool.run {
             CustomRun::Command(command) => {
-                let workspace = context.workspace_of(None);
+                let workspace = workspace_of(context, None);
                 run(tool, command, arguments, &workspace, deadline, cancel)
             }
             CustomRun::Http(http) => Request {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::attached::PdfTexts;
-use super::files::Workspace;
 use super::known_address::Address;
 use super::output;
 use super::wording::{Approver, Intent};
@@ -273,15 +272,6 @@ impl ToolContext<'_> {
     /// household's.
     pub(super) fn files_of(&self) -> Result<Option<UserId>, String> {
         Ok(self.seen()?.only_reader()?)
-    }
-
-    /// The workspace of this person, or the household's.
-    pub(super) fn workspace_of(&self, owner: Option<UserId>) -> Workspace {
-        let directory = self.config.tools.files.directory.as_deref();
-        match owner {
-            Some(person) => Workspace::of_person(person, self.data_dir),
-            None => Workspace::new(directory, self.data_dir),
-        }
     }
 
     /// Says that the result shows the files of this person, if of one: who reads the

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::definition::{Arguments, Definition, RunLimit, ToolContext, cancelled, required_text};
+use super::files::workspace_of;
 use super::function::FunctionTool;
 use super::output::Captured;
 use super::process;
@@ -40,12 +41,12 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let settings = &context.config.tools.run_command;
     let owner = context.files_of()?;
     context.shows_files_of(owner);
-    let workspace = context.workspace_of(owner);
+    let workspace = workspace_of(context, owner);
     // Scripts of skills may be read and run.
     let skills = context.data_dir.join(skills::FOLDER);
     let readable: Vec<&str> = skills.to_str().into_iter().collect();
     let (directory, sandbox) = workspace.confine(&readable, Some(&workspace.make()?), true);
-    let shared = context.workspace_of(None).make()?;
+    let shared = workspace_of(context, None).make()?;
     let sandbox = sandbox.map(|sandbox| sandbox.and_shared(&shared));
     let limit = RunLimit::new(settings.timeout_seconds, context.deadline);
     let mut command = process::command(SHELL);

@@ -530,6 +530,10 @@ impl Service {
     }
 
     fn settle_files(&self) -> Result<()> {
+        // Without another connection to the database: mostly there are none.
+        if !self.store.has_left_files()?.uncommitted() {
+            return Ok(());
+        }
         for left in &*self.store.left_files()? {
             let person = (left.person, &*left.name);
             match agent::tools::settle(&self.data_dir, person, left.heir) {

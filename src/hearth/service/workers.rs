@@ -149,10 +149,12 @@ impl Service {
         self.settle()?;
         let unfinished = self.store.unfinished_turns()?.uncommitted();
         let count = unfinished.len();
+        let mut has_questions = false;
         for turn in unfinished {
             let requester = requester_of(&turn, None);
             let (turn, conversation, state) = (turn.id, turn.conversation_id, turn.state);
             if state == TurnState::WaitingApproval {
+                has_questions = true;
                 self.queue.adopt_suspended(turn, conversation, requester);
             } else {
                 self.queue.submit(TurnJob {
@@ -163,7 +165,9 @@ impl Service {
                 });
             }
         }
-        self.end_lost_questions();
+        if has_questions {
+            self.end_lost_questions();
+        }
         self.notify_of_waiting()?;
         Ok(count)
     }

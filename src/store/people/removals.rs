@@ -1,7 +1,7 @@
 //! What is left of people who are removed: what others get of it, their files until these are
 //! settled, and their names, until the configuration has none of them.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::chat::steps;
 use crate::engine::database::Store;
@@ -33,6 +33,14 @@ impl Store {
         })
     }
 
+    /// Whether files of removed people may still be there. What is not committed yet counts.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn has_left_files(&self) -> Result<Provisional<bool>> {
+        self.look(|connection| Ok(!noted_files(connection)?.is_empty()))
+    }
+
     /// The files of removed people that may still be there: [`Store::files_settled`] is to be
     /// told when they are not.
     ///
@@ -40,10 +48,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn left_files(&self) -> Result<Durable<Vec<LeftFiles>>> {
         self.durable_read(|connection| {
-            let (from, until) = (files_key(""), files_key("\u{10FFFF}"));
-            let sql = "SELECT key, value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key";
-            let noted: Vec<(String, String)> =
-                connection.rows(sql, params![from, until], |row| Ok(row.try_into()?))?;
+            let noted = noted_files(connection)?;
             let left = |(key, value): (String, String)| {
                 let (heir, name) = value.split_once(' ')?;
                 Some(LeftFiles {
@@ -165,6 +170,13 @@ pub(crate) fn check_forgotten(write: &Write<'_>, name: &str) -> Outcome<()> {
         ))
         .into()),
     }
+}
+
+/// Whose files are noted, as [`files_key`] has it, and what is noted of them.
+fn noted_files(connection: &Connection) -> Outcome<Vec<(String, String)>> {
+    let (from, until) = (files_key(""), files_key("\u{10FFFF}"));
+    let sql = "SELECT key, value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key";
+    connection.rows(sql, params![from, until], |row| Ok(row.try_into()?))
 }
 
 /// The key of the `meta` table under which the files of a person are noted.

@@ -144,7 +144,16 @@ fn found<'p>(
     let below = shared_path(path);
     let owner = context.files_of()?.filter(|_| below.is_none());
     context.shows_files_of(owner);
-    Ok((context.workspace_of(owner), owner, below.unwrap_or(path)))
+    Ok((workspace_of(context, owner), owner, below.unwrap_or(path)))
+}
+
+/// The workspace of this person, or the household's.
+pub(super) fn workspace_of(context: &ToolContext<'_>, owner: Option<UserId>) -> Workspace {
+    let directory = context.config.tools.files.directory.as_deref();
+    match owner {
+        Some(person) => Workspace::of_person(person, context.data_dir),
+        None => Workspace::new(directory, context.data_dir),
+    }
 }
 
 /// The path below the household's files of one that names them.
