@@ -23,6 +23,13 @@
 //! is visible to later writes at once, and to reads within 5 ms. What it returns is
 //! [`Provisional`]. Whatever is sent, answered or run with an effect takes a
 //! [`Durable`], which only a reader or a commit gives.
+//!
+//! Every read fails with `server_error` when the database cannot be read, and every write when
+//! it cannot be committed. The section `# Errors` of a function names what else can go wrong;
+//! where there is none, nothing else can.
+
+// Said above once, not at each function.
+#![allow(clippy::missing_errors_doc)]
 
 mod chat;
 mod engine;

@@ -165,9 +165,6 @@ impl Snapshot<'_> {
     /// Undecided approvals, oldest first, at most 1,000: an admin's viewer sees all,
     /// a person's those that they asked for. Without those of a turn whose asker does
     /// not see the conversation any longer: it ends.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
         let undecided = self.undecided_approvals()?.into_iter();
         let waiting = undecided.filter(|(_, is_seen)| *is_seen);
@@ -175,9 +172,6 @@ impl Snapshot<'_> {
     }
 
     /// The same with those, each with whether its asker sees the conversation still.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn undecided_approvals(&self) -> Result<Vec<(Approval, bool)>> {
         let mut found = self.rows(WAITING_APPROVALS, params![], from_row)?;
         found.retain(|approval: &Approval| self.sight.viewer.sees_approval_of(approval.user_id));
@@ -191,9 +185,6 @@ impl Snapshot<'_> {
     }
 
     /// All approvals of a turn, in order, at most 1,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn approvals_of(&self, turn: TurnId) -> Result<Vec<Approval>> {
         Ok(self.rows(OF_TURN, params![turn, MOST], from_row)?)
     }
@@ -214,9 +205,6 @@ impl Snapshot<'_> {
 
     /// Whether this tool was approved for the rest of this conversation, for this
     /// person or this webhook account.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn is_granted(
         &self,
         conversation: ConversationId,
@@ -240,9 +228,6 @@ impl Store {
     }
 
     /// Ids of the undecided approvals that have expired, at most 1,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Provisional<Vec<ApprovalId>>> {
         self.look(move |connection| connection.values(EXPIRED_APPROVALS, params![now, MOST]))
     }

@@ -30,9 +30,6 @@ pub struct ConversationPage {
 impl Snapshot<'_> {
     /// A page of at most 1,000 conversations, newest activity first, without those that the
     /// viewer has archived unless these are wanted, too.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn conversations(
         &self,
         limit: usize,

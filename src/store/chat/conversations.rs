@@ -81,9 +81,6 @@ impl Snapshot<'_> {
 impl Store {
     /// The conversation that this person began through a linked sender of an account, which
     /// calls it by this name.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn conversation_of_sender(
         &self,
         owner: UserId,
@@ -94,9 +91,6 @@ impl Store {
     }
 
     /// The conversation that a webhook account calls by this name.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn conversation_named(&self, account: &str, name: &str) -> Result<Option<ConversationId>> {
         self.read(|connection| connection.value(CONVERSATION_NAMED, params![account, name]))
     }
@@ -126,9 +120,6 @@ impl Store {
     /// Gives a conversation that began with this message, and has only its reply yet, a title
     /// in place of the first line of the message. Returns who sees it, or nobody if a person
     /// has renamed it.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn give_title(
         &self,
         id: ConversationId,
@@ -155,9 +146,6 @@ impl Store {
 
     /// Whether a conversation has just its first message and the reply, and no title but the
     /// first line of the message.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn is_untitled(&self, id: ConversationId, message: &str) -> Result<bool> {
         let usual = title(message);
         self.read(|connection| connection.exists(UNTITLED, params![id, usual]))

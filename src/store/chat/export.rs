@@ -298,9 +298,6 @@ impl Snapshot<'_> {
     }
 
     /// The next `limit` memories that are seen after `after`, oldest first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn memories_after(&self, after: Option<MemoryId>, limit: usize) -> Result<Vec<Memory>> {
         let after = after.map_or(i64::MIN, MemoryId::as_i64);
         let from_row = |row: &Row<'_>| memories::from_row(&self.sight.directory, row);

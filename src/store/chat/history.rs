@@ -115,9 +115,6 @@ impl Snapshot<'_> {
     /// Reading stops at the turn whose text exceeds `most_bytes` in total: it and
     /// all before it are missing. If that is the newest turn, only its steps are.
     /// What the turn before has read is kept, so that only what is new is read.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn past(&self, id: ConversationId, wanted: &WantedPast) -> Result<Past> {
         let mut kept = lock(&self.store.pasts);
         let place = kept
@@ -144,9 +141,6 @@ impl Snapshot<'_> {
 
     /// Whether text from outside was ever shown to the model in one of these
     /// conversations.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn have_outside_text(
         &self,
         conversations: impl IntoIterator<Item = ConversationId>,

@@ -158,9 +158,6 @@ impl Store {
 
     /// Stores a conversation of one message for its owner alone, in one commit: nobody finds
     /// it empty. None when one of this name is there already.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn add_notice(
         &self,
         name: &str,
@@ -292,9 +289,6 @@ impl Import {
     /// Adds messages, in order, with the people whose turns they begin. An id is kept if it is
     /// free and keeps the order of messages; a time in the future counts as now. One call is
     /// one transaction: pass a few hundred at most.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn add(&mut self, messages: Vec<(ExportedMessage, Option<UserId>)>) -> Result<()> {
         let id = self.id;
         let (channel, account) = (self.channel.clone(), self.account.clone());
@@ -342,9 +336,6 @@ impl Import {
     }
 
     /// Marks the import as complete. Returns who sees the conversation.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn finish(mut self) -> Result<Readers> {
         let (id, name, updated_at) = (self.id, self.name.clone(), self.updated_at);
         let readers = self.store.write(move |write| {

@@ -34,9 +34,6 @@ impl Snapshot<'_> {
 impl Store {
     /// Keeps a result whole, in place of the oldest; none where it is too long, or where others
     /// see the conversation by now than the audience that it is `only` for.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn keep_result(
         &self,
         conversation: ConversationId,

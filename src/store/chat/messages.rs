@@ -128,9 +128,6 @@ impl Snapshot<'_> {
 
     /// What the person who reads has begun more than one of their own latest conversations
     /// with: at most three, the most frequent first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn repeated_openings(&self) -> Result<Vec<String>> {
         match self.sight.viewer.user_id() {
             Some(user) => Ok(self.values(REPEATED_OPENINGS, params![user])?),

@@ -27,9 +27,6 @@ const REFUSED: Duration = Duration::from_secs(30);
 
 impl Snapshot<'_> {
     /// The turn of this request, as long as its answer has not gone out.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn turn_of_request(&self, request: &IdempotencyKey) -> Result<Option<TurnId>> {
         let parameters = params![request.scope, request.key];
         Ok(self.value(TURN_OF_REQUEST, parameters)?)
@@ -59,9 +56,6 @@ impl Store {
     /// The turn that a repeated request goes on with; none if it is gone, or ended too long ago.
     /// One that failed or was cancelled is opened again, unless the model will refuse it again.
     /// Where a `request` is named, it must still be known.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn go_on(
         &self,
         viewer: &Viewer,

@@ -77,9 +77,6 @@ const ENOUGH_EXCHANGES: usize = 4;
 
 impl Snapshot<'_> {
     /// The conversation that a message with this history continues, if there is one.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn conversation_replayed(
         &self,
         replayed: &ReplayedHistory,

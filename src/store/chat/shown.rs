@@ -17,9 +17,6 @@ const MOST: usize = 1000;
 impl Snapshot<'_> {
     /// The memories that the model was shown with a turn and that the viewer sees, in
     /// their order.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn shown_memories(&self, turn: TurnId) -> Result<Vec<Memory>> {
         Ok(of_turn(&self.sight, turn)?)
     }
@@ -68,9 +65,6 @@ impl Store {
 
     /// Shows the model the whole conversation again: it has room for more than when the
     /// conversation was folded.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn unfold(&self, id: ConversationId) -> Result<()> {
         self.write(move |write| {
             write.execute(

@@ -289,9 +289,6 @@ impl Step {
 
 impl Snapshot<'_> {
     /// The turn's steps, in order.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn steps(&self, id: TurnId) -> Result<Vec<Step>> {
         let sql = "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2";
         Ok(self.rows(sql, params![id, MOST_STEPS], step_from_row)?)
@@ -301,9 +298,6 @@ impl Snapshot<'_> {
 impl Snapshot<'_> {
     /// The tools that the household's models called most before this conversation began, of
     /// the newest calls: the same for all of its turns. The most used ones come first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn most_called(&self, before: ConversationId) -> Result<Vec<String>> {
         let parameters = params![before, MOST_COUNTED];
         let steps = self.rows(STEPS_BEFORE, parameters, step_from_row)?;
@@ -318,9 +312,6 @@ impl Snapshot<'_> {
 
     /// The arguments of all calls of this tool in a conversation that is seen, oldest first.
     /// One that is not written yet has none.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn arguments_of(&self, conversation: ConversationId, tool: &str) -> Result<Vec<String>> {
         if check_seen(&self.sight, conversation).is_err() {
             return Ok(Vec::new());

@@ -138,9 +138,6 @@ impl Snapshot<'_> {
 
 impl Store {
     /// All unfinished turns, in order: the server resumes them at its start.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn unfinished_turns(&self) -> Result<Provisional<Vec<Turn>>> {
         self.look(|connection| {
             connection.rows(UNFINISHED_TURNS, params![MOST_UNFINISHED], |row| {

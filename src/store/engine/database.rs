@@ -108,9 +108,6 @@ impl Store {
     }
 
     /// Waits until everything submitted so far is committed.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
     pub fn flush(&self) -> Result<()> {
         self.write(|_| Ok(()))
     }
@@ -139,9 +136,6 @@ impl Store {
 
     /// Tells whether anything was committed since it was asked for before, here or by
     /// another process.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn version(&self) -> Result<Version> {
         // The writer looks for the commits of other processes before each job.
         self.look(|_| Ok(()))?;

@@ -12,18 +12,12 @@ use base::error::Result;
 
 impl Store {
     /// A value of the `meta` table.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn meta(&self, key: &str) -> Result<Provisional<Option<String>>> {
         let key = key.to_owned();
         self.look(move |connection| get(connection, &key))
     }
 
     /// Sets a value of the `meta` table, durably.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
         let (key, value) = (key.to_owned(), value.to_owned());
         self.write(move |write| set(write, &key, &value))

@@ -57,9 +57,6 @@ impl AttachmentImport {
     }
 
     /// Adds what follows, in a transaction for each [`PIECE_BYTES`].
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn add(&mut self, data: &[u8]) -> Result<()> {
         for piece in data.chunks(PIECE_BYTES) {
             let (id, start, piece) = (self.id, self.received, piece.to_vec());
@@ -76,9 +73,6 @@ impl AttachmentImport {
     }
 
     /// Gives the file to its message.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn finish(self) -> Result<()> {
         let AttachmentImport {
             store, id, message, ..

@@ -66,9 +66,6 @@ pub struct CalendarEvent {
 impl Snapshot<'_> {
     /// The events that the viewer sees and that are under way or begin between two times, in the
     /// order of their beginnings.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn next_events(&self, from: Timestamp, until: Timestamp) -> Result<Vec<CalendarEvent>> {
         Ok(self
             .sight

@@ -40,9 +40,6 @@ impl Store {
     /// Stores what reading a calendar has found, or why it could not be read, and when it is
     /// read next. Returns who sees it, if anything has changed. Where the calendar was changed
     /// here since `source` was read, it is read again instead.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn calendar_read(
         &self,
         source: &CalendarSource,
@@ -100,9 +97,6 @@ impl Store {
     }
 
     /// Stores what one event of a calendar has become where it is kept. Returns who sees it.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn event_changed(
         &self,
         calendar: CalendarId,

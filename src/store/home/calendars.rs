@@ -132,9 +132,6 @@ pub struct CalendarSource {
 
 impl Snapshot<'_> {
     /// All calendars, by owner and name.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn calendars(&self) -> Result<Vec<Calendar>> {
         let from_row = |row: &Row<'_>| calendar(&self.sight.directory, row);
         Ok(self.sight.seen_rows(ALL, params![], usize::MAX, from_row)?)
@@ -160,9 +157,6 @@ impl Snapshot<'_> {
 
 impl Store {
     /// Whether there is any calendar.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn has_calendars(&self) -> Result<Provisional<bool>> {
         self.look(|connection| connection.exists("SELECT 1 FROM calendars", params![]))
     }
@@ -291,26 +285,17 @@ impl Store {
     }
 
     /// The calendars that are to be read at `now`, the longest due first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn due_calendars(&self, now: Timestamp) -> Result<Provisional<Vec<CalendarSource>>> {
         self.look(move |connection| connection.rows(DUE, params![now], source))
     }
 
     /// When the next calendar is to be read.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn next_calendar_at(&self) -> Result<Provisional<Option<Timestamp>>> {
         let sql = "SELECT min(next_at) FROM calendars";
         self.look(move |connection| Ok(connection.value(sql, params![])?.flatten()))
     }
 
     /// Who sees a calendar, if it is there.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn calendar_readers(&self, id: CalendarId) -> Result<Option<Readers>> {
         self.read(move |connection| {
             let audience = "SELECT audience_id FROM calendars WHERE id = ?";
@@ -321,9 +306,6 @@ impl Store {
     }
 
     /// Has calendars read at `now`: this one, or all.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn read_calendars_now(&self, only: Option<CalendarId>) -> Result<()> {
         self.write(move |write| {
             let sql = "UPDATE calendars SET next_at = min(next_at, ?1) WHERE ?2 IS NULL OR id = ?2";

@@ -25,9 +25,6 @@ pub(crate) const TOLD: &str = "SELECT t.id, t.conversation_id, ifnull(ifnull(t.r
 impl Snapshot<'_> {
     /// How many memories were forgotten so far: a summary that is made while that changes may
     /// hold one of them.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn forgotten_memories(&self) -> Result<i64> {
         Ok(count(self.connection())?)
     }

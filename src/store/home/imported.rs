@@ -18,9 +18,6 @@ use base::ids::{ConversationId, MemoryId, ScheduleId};
 impl Store {
     /// Imports memories, all or none: the same words once for each audience. Returns how many
     /// of them were not there yet.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn import_memories(&self, memories: Vec<(ExportedMemory, Ownership)>) -> Result<usize> {
         self.write(move |write| {
             let mut added = 0;

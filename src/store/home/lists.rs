@@ -81,9 +81,6 @@ pub struct ListChange {
 
 impl Snapshot<'_> {
     /// All lists, oldest first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn lists(&self) -> Result<Vec<ListSummary>> {
         if !self.sight.sees(&HOUSEHOLD) {
             return Ok(Vec::new());

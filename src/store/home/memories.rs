@@ -133,9 +133,6 @@ pub struct NewMemory {
 impl Snapshot<'_> {
     /// Whether more people see the memory of this id or text, if there is one, than are of
     /// this audience.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn is_seen_by_more(&self, memory: &str, audience: AudienceId) -> Result<bool> {
         let Some(id) = find_to_replace(&self.sight, memory)? else {
             return Ok(false);
@@ -152,9 +149,6 @@ impl Snapshot<'_> {
     /// The memories that share a word with `query`, or a part of one, best first, at
     /// most `limit` (and 1,000). Words of grammar are ignored. With a vector of the
     /// query, what is near by its meaning is among them.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn recall(
         &self,
         query: &str,
@@ -176,9 +170,6 @@ impl Snapshot<'_> {
     /// last, or not at all. Text from outside is shown only where it fits. What the model
     /// has been shown before, `shown`, is left out. With a vector of the message, what is
     /// near by its meaning fits as well.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn relevant_memories(
         &self,
         message: &str,
@@ -251,9 +242,6 @@ impl Snapshot<'_> {
     }
 
     /// Whether more is seen than fits into so many bytes, so that it is chosen from.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn has_many_memories(&self, most_bytes: usize) -> Result<bool> {
         let seen = self.store.memory_index.seen(&self.sight)?;
         Ok(!fit_all(&seen, most_bytes))
@@ -261,9 +249,6 @@ impl Snapshot<'_> {
 
     /// The newest of the memories that are older than this one and say something else of the
     /// same thing.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn outdated_by(&self, id: MemoryId) -> Result<Option<Memory>> {
         let seen = self.store.memory_index.seen(&self.sight)?;
         let old = seen.outdated_by(id);
@@ -280,9 +265,6 @@ impl Snapshot<'_> {
     }
 
     /// All memories, newest first, at most 1,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn memories(&self) -> Result<Vec<Memory>> {
         let all = self.sight.seen_rows(MEMORIES, params![], MOST, |row| {
             from_row(&self.sight.directory, row)

@@ -110,9 +110,6 @@ pub struct Notification {
 impl Store {
     /// Stores what phones are told, but for what was stored before and what is more than
     /// a person's share; returns how many were stored.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn add_notifications(&self, new: Vec<NewNotification>) -> Result<usize> {
         self.write(move |write| insert(write, new))
     }
@@ -175,9 +172,6 @@ impl Store {
 
     /// Stores the outcome of an attempt, durably: a success that was forgotten would tell
     /// the person twice.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn record_notification(&self, id: NotificationId, attempt: Attempt) -> Result<()> {
         self.write(move |write| {
             match attempt {
@@ -200,9 +194,6 @@ impl Store {
     }
 
     /// Stores what is left of a notification that is sent in pieces.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn continue_notification(&self, id: NotificationId, rest: String) -> Result<()> {
         self.write(move |write| {
             let set = "UPDATE notifications SET content = ?2 WHERE id = ?1";
@@ -211,18 +202,12 @@ impl Store {
     }
 
     /// When a person wants quiet, by their own choice.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn quiet_hours(&self, person: UserId) -> Result<Option<String>> {
         let hours = "SELECT quiet_hours FROM users WHERE id = ?";
         self.read(move |connection| Ok(connection.value(hours, params![person])?.flatten()))
     }
 
     /// Sets when a person wants quiet.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn set_quiet_hours(&self, person: UserId, hours: Option<String>) -> Result<()> {
         self.write(move |write| {
             let set = "UPDATE users SET quiet_hours = ?2 WHERE id = ?1";
@@ -237,9 +222,6 @@ impl Store {
     }
 
     /// Puts a notification off, because its person wants quiet until then.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn put_off_notification(&self, id: NotificationId, until: Timestamp) -> Result<()> {
         self.write(move |write| {
             write.run(

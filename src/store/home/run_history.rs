@@ -49,17 +49,11 @@ words! { RunOutcome {
 
 impl Snapshot<'_> {
     /// The latest runs of a schedule that is seen, the newest first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn runs_of(&self, id: ScheduleId) -> Result<Vec<ScheduleRun>> {
         Ok(self.rows(RUNS, params![id, KEPT_RUNS], run_from_row)?)
     }
 
     /// What the routine of a turn watches: its calls, and the digest of what they brought before.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn watched(&self, id: ScheduleId) -> Result<Option<(String, Option<String>)>> {
         let watched = "SELECT only_if_changed, digest FROM schedules
              WHERE id = ? AND only_if_changed IS NOT NULL";

@@ -41,9 +41,6 @@ pub struct Told {
 
 impl Store {
     /// The schedules that are due at `now`, the longest due first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
         self.look(move |connection| {
             let directory = Directory::new(connection);
@@ -52,17 +49,11 @@ impl Store {
     }
 
     /// When the next schedule is due.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn next_schedule_at(&self) -> Result<Provisional<Option<Timestamp>>> {
         self.look(|connection| Ok(connection.value(NEXT_SCHEDULE, params![])?.flatten()))
     }
 
     /// Sets the next time of a schedule, unless it has changed since `known`.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn plan_schedule(&self, known: &Schedule, next_at: Timestamp) -> Result<()> {
         let (id, planned) = (known.id, due_at(known));
         self.write(move |write| {
@@ -77,9 +68,6 @@ impl Store {
     /// Runs a due routine: begins a turn with `message` and sets the next time, in one commit.
     /// One that runs no more stays for a while, with what became of it. Nothing happens when it
     /// is no longer as `due` is; one of a guest is paused.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn run_schedule(
         &self,
         due: Schedule,
@@ -109,9 +97,6 @@ impl Store {
     /// the next time; `is_seen` says whether its person is there. One that comes once waits until
     /// its person finishes it. Nothing happens when it is no longer as `due` is; one of a guest
     /// is paused.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn tell_reminder(
         &self,
         due: Schedule,

@@ -158,9 +158,6 @@ impl Snapshot<'_> {
 
     /// All schedules: what was told and not finished first, then the next one, and last the
     /// routines that run no more.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn schedules(&self) -> Result<Vec<Schedule>> {
         let all = self.sight.seen_rows(SCHEDULES, params![], MOST, |row| {
             from_row(&self.sight.directory, row)
@@ -286,9 +283,6 @@ impl Store {
     }
 
     /// The reminders of a person that were told while nobody was there, which are now seen.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn see_reminders(&self, person: UserId) -> Result<Vec<Schedule>> {
         let unseen = self.look(move |connection| {
             connection.rows(UNSEEN, params![person], |row| {

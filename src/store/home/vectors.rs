@@ -18,9 +18,6 @@ const MODEL_KEY: &str = "memory_vectors";
 impl Store {
     /// Memories without a vector of this model, oldest first, at most `most`, with the
     /// beginning of their texts. Another model than before makes all anew.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read or written.
     pub fn memories_without_vector(
         &self,
         model: &str,
@@ -38,9 +35,6 @@ impl Store {
 
     /// Stores vectors of this model. Those of memories that were forgotten in the
     /// meantime, and of a model that no longer is the one in use, are not stored.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
     pub fn keep_vectors(&self, model: &str, vectors: Vec<(MemoryId, Vector)>) -> Result<()> {
         let model = model.to_owned();
         self.write(move |write| {
@@ -52,9 +46,6 @@ impl Store {
     }
 
     /// The newest memory, which changes when one is remembered.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn newest_memory(&self) -> Result<Provisional<Option<MemoryId>>> {
         self.look(|connection| {
             Ok(connection

@@ -34,9 +34,6 @@ pub struct Counts {
 
 impl Snapshot<'_> {
     /// Unfinished work and totals.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn counts(&self) -> Result<Counts> {
         let sight = &self.sight;
         let count = |sql: &str, parameters: &[&dyn ToSql]| {

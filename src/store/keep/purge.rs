@@ -127,9 +127,6 @@ pub enum Deleted {
 impl Store {
     /// Deletes a conversation without a message for `idle`, or a part of it
     /// when it is long.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn delete_idle_conversation(&self, idle: Duration) -> Result<Deleted> {
         self.write(move |write| {
             let until = write.now.minus(idle);
@@ -152,9 +149,6 @@ impl Store {
     }
 
     /// Deletes what nobody sees any more.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn delete_unseen(&self) -> Result<()> {
         let has_more = || {
             self.write(|write| {
@@ -173,9 +167,6 @@ impl Store {
     /// notifications that were delivered or given up more than 30 days ago, what nobody sees any
     /// more, vectors of old messages, and what is left of uploads that have expired and
     /// attachments that were deleted.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn purge(&self) -> Result<()> {
         for (sql, age) in OLD_ROWS {
             while self.delete_old(sql, age)? == AT_ONCE {}

@@ -113,9 +113,6 @@ pub struct UsageRow {
 
 impl Snapshot<'_> {
     /// Input and output tokens of the calendar month (UTC) of `now`.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
         Ok(self
@@ -124,9 +121,6 @@ impl Snapshot<'_> {
     }
 
     /// The same of the turns of one person.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn tokens_of_month_by(&self, user: UserId, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
         let sum = self.value(TOKENS_BY, params![user, first])?;
@@ -152,9 +146,6 @@ impl Store {
     }
 
     /// Usage by model and `period`, newest first, at most `limit` rows.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn usage(&self, period: Period, by: UsageBy, limit: usize) -> Result<Vec<UsageRow>> {
         let length = match period {
             Period::Day => 10,

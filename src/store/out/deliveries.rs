@@ -130,9 +130,6 @@ impl Snapshot<'_> {
     }
 
     /// The newest deliveries, of one state or of all, at most 1,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn deliveries(&self, state: Option<DeliveryState>, limit: usize) -> Result<Vec<Delivery>> {
         let limit = limit.min(MOST);
         let list = |sql, parameters| {

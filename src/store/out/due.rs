@@ -51,9 +51,6 @@ impl Store {
     /// Corrects what the last run has left, at a start: callbacks that waited for a response
     /// are due, and webhook accounts have the audiences of the configuration, as by
     /// [`Store::set_account_audiences`].
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn settle(&self, accounts: Vec<(String, Audience)>) -> Result<Vec<Reshared>> {
         self.write(move |write| {
             release_deliveries(write)?;
@@ -63,9 +60,6 @@ impl Store {
 
     /// When a callback, a notification or a schedule is next due, or an approval expires.
     /// Only a time to look again: it may not be committed yet.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn next_due(&self) -> Result<Provisional<Option<Timestamp>>> {
         self.look(|connection| Ok(connection.value(NEXT_DUE, params![])?.flatten()))
     }
@@ -73,9 +67,6 @@ impl Store {
     /// What is to be sent at `now`, and where: of each webhook account the longest due
     /// callbacks, at most `limit`, so that one with many hides no other, and all
     /// notifications, of which each person has few. Waits until it is committed.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
     pub fn due_outgoing(
         &self,
         now: Timestamp,

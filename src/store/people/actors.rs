@@ -43,9 +43,6 @@ const BLIND_GUESTS: &str = "SELECT name FROM users WHERE role = 'viewer'
 
 impl Store {
     /// The guests of [`Actors::guests`].
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn blind_guests(&self) -> Result<Vec<String>> {
         let look = |connection: &Connection| connection.values(BLIND_GUESTS, params![]);
         self.look(look).map(Provisional::uncommitted)

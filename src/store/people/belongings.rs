@@ -11,9 +11,6 @@ use protocol::record::Belongings;
 
 impl Store {
     /// What belongs to a person.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn belongings(&self, of: &User) -> Result<Belongings> {
         self.read(|connection| count(connection, of))
     }

@@ -70,18 +70,12 @@ impl Store {
     }
 
     /// The link with this fingerprint, unless it has expired.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn invitation(&self, fingerprint: &[u8; 32]) -> Result<Option<Invitation>> {
         let now = self.now();
         self.read(|connection| connection.row(FIND, params![fingerprint, now], from_row))
     }
 
     /// The links that are neither used nor expired, the newest first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn invitations(&self) -> Result<Vec<Invitation>> {
         let now = self.now();
         self.read(|connection| connection.rows(LIST, params![now], from_row))
@@ -103,9 +97,6 @@ impl Store {
     }
 
     /// Makes a person's link useless. Returns whether there was one.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn revoke_invitation(&self, id: UserId) -> Result<bool> {
         self.write(move |write| Ok(delete(write, id)? > 0))
     }

@@ -8,9 +8,6 @@ use base::ids::MachineId;
 
 impl Store {
     /// Stores a machine under its id. Registering it again updates its name.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn register_machine(
         &self,
         id: &MachineId,

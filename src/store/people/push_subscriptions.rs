@@ -46,9 +46,6 @@ impl Store {
 
     /// Forgets the browser of this person with this endpoint, and what it was to be told;
     /// returns whether there was one.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn remove_push_subscription(&self, user_id: UserId, endpoint: &Secret) -> Result<bool> {
         let endpoint = endpoint.clone();
         self.write(move |write| {
@@ -61,9 +58,6 @@ impl Store {
     }
 
     /// Forgets a browser that its push service does not know any more.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn push_subscription_gone(&self, id: PushId) -> Result<()> {
         self.write(move |write| {
             write.run("DELETE FROM push_subscriptions WHERE id = ?", params![id])
@@ -71,9 +65,6 @@ impl Store {
     }
 
     /// Whether any browser gets notifications.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn has_push_subscriptions(&self) -> Result<Provisional<bool>> {
         self.look(|connection| {
             let sql = "SELECT 1 FROM push_subscriptions LIMIT 1";
@@ -82,9 +73,6 @@ impl Store {
     }
 
     /// Whether a browser of this person gets notifications.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn is_told_by_push(&self, user_id: UserId) -> Result<bool> {
         let now = self.now();
         self.read(|connection| connection.exists(OF_USER, params![user_id, now]))

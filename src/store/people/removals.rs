@@ -20,9 +20,6 @@ use base::people::folded;
 impl Store {
     /// The names of removed people that the configuration may still have:
     /// [`Store::name_forgotten`] is to be told when it has not.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn removed_names(&self) -> Result<Provisional<Vec<String>>> {
         self.look(|connection| {
             let (from, until) = (removal_key(""), removal_key("\u{10FFFF}"));
@@ -34,18 +31,12 @@ impl Store {
     }
 
     /// Whether files of removed people may still be there. What is not committed yet counts.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn has_left_files(&self) -> Result<Provisional<bool>> {
         self.look(|connection| Ok(!noted_files(connection)?.is_empty()))
     }
 
     /// The files of removed people that may still be there: [`Store::files_settled`] is to be
     /// told when they are not.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn left_files(&self) -> Result<Durable<Vec<LeftFiles>>> {
         self.durable_read(|connection| {
             let noted = noted_files(connection)?;
@@ -62,9 +53,6 @@ impl Store {
     }
 
     /// The files of a removed person are deleted, or somebody else's.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn files_settled(&self, person: UserId) -> Result<()> {
         let key = files_key(&person.to_string());
         self.write(move |write| meta::remove(write, &key))
@@ -72,9 +60,6 @@ impl Store {
 
     /// The configuration has the name of a removed person no longer: somebody else may
     /// get it.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn name_forgotten(&self, name: &str) -> Result<()> {
         let key = removal_key(name);
         self.write(move |write| meta::remove(write, &key))

@@ -25,9 +25,6 @@ const VALID: Duration = Duration::from_secs(10 * 60);
 
 impl Snapshot<'_> {
     /// Whether the sender who spoke last in a conversation of this person is linked to them.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn is_linked(
         &self,
         account: Option<&str>,
@@ -41,9 +38,6 @@ impl Snapshot<'_> {
 impl Store {
     /// Stores the code by which a person links a sender of this account, in place of an
     /// earlier one. Returns until when it works.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn add_link_code(
         &self,
         user: UserId,
@@ -66,9 +60,6 @@ impl Store {
     /// Uses a code: links the sender to the person who made it, whoever it was linked to
     /// before. None where the code is wrong or has expired. A code works nowhere any more once
     /// it was sent, also where it was sent to another account, which knows it now.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn link_sender(
         &self,
         account: &str,
@@ -101,9 +92,6 @@ impl Store {
 
     /// Notes that a chat of Telegram was refused; returns whether it is the first time. After
     /// `most` chats none is noted, and none is the first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn refuse_chat(&self, chat: &str, most: usize) -> Result<bool> {
         let chat = chat.to_owned();
         self.write(move |write| {
@@ -117,26 +105,17 @@ impl Store {
     }
 
     /// The person a sender is linked to, if any.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn person_of_sender(&self, account: &str, sender: &str) -> Result<Option<User>> {
         self.read(|connection| connection.row(LINKED, params![account, sender], user::from_row))
     }
 
     /// All linked senders by account, or those of one person.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn senders(&self, of: Option<UserId>) -> Result<Vec<Sender>> {
         self.read(|connection| connection.rows(SENDERS, params![of], from_row))
     }
 
     /// Ends the link of a sender: of any, or only if it is this person's. Returns whether
     /// there was one.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn unlink_sender(&self, account: &str, sender: &str, of: Option<UserId>) -> Result<bool> {
         let (account, sender) = (account.to_owned(), sender.to_owned());
         self.write(move |write| {

@@ -215,9 +215,6 @@ impl Store {
 
     /// Whether this person has signed in with their present password from this place,
     /// one of the last `PLACES`.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn has_signed_in(&self, user_id: UserId, place: &str) -> Result<bool> {
         self.read(|connection| {
             connection.exists(
@@ -228,9 +225,6 @@ impl Store {
     }
 
     /// The user of the token with this fingerprint, unless it is expired or revoked.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
         let now = self.now();
         self.inner.readers.read_once(|connection| {
@@ -265,9 +259,6 @@ impl Store {
 
     /// The lower of the roles of a token and its owner; none once it is no longer
     /// valid.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn token_role(&self, id: TokenId) -> Result<Option<UserRole>> {
         let now = self.now();
         self.read(|connection| {
@@ -282,18 +273,12 @@ impl Store {
 
     /// Tokens, newest first, at most 10,000; without those of sessions unless
     /// `sessions`.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn tokens(&self, sessions: bool) -> Result<Vec<Token>> {
         self.read(|connection| list(connection, sessions, None))
     }
 
     /// The tokens and sessions of one person, and the tokens that speak for them, newest first,
     /// at most 10,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn tokens_of(&self, id: UserId) -> Result<Vec<Token>> {
         self.read(|connection| list(connection, true, Some(id)))
     }
@@ -318,9 +303,6 @@ impl Store {
 
     /// Deletes all sessions of a person and, if `tokens`, all API tokens; returns how
     /// many there were. The link that sets a password ends, and the codes that link senders.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn sign_out_everywhere(&self, id: UserId, tokens: bool) -> Result<usize> {
         self.write(move |write| {
             user::end_ways_in(write, id)?;

@@ -74,9 +74,6 @@ pub fn show_name(speaker: &mut Option<String>, names: &DisplayNames) {
 impl Snapshot<'_> {
     /// The people of whom a viewer may know; of whom a guest sees what a conversation shared with
     /// them shows.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn people(&self) -> Result<Vec<User>> {
         let connection = self.connection();
         let viewer = &self.sight.viewer;
@@ -91,9 +88,6 @@ impl Snapshot<'_> {
     }
 
     /// What people are called who have a display name, by their names.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn display_names(&self) -> Result<DisplayNames> {
         Ok(display_names(self.connection())?)
     }
@@ -102,9 +96,6 @@ impl Snapshot<'_> {
     /// household's; nobody for others, and where the caller of a webhook account reads along.
     /// Guests, programs, and whoever was invited and has not come yet are not among them.
     /// One more than `most` if there are more.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn household(&self, most: usize) -> Result<Vec<(String, UserRole)>> {
         let of_household = Belongs {
             owner_id: None,
@@ -121,9 +112,6 @@ impl Snapshot<'_> {
     }
 
     /// The user of this id, if there still is one.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn user_by_id(&self, id: UserId) -> Result<Option<User>> {
         Ok(self.sight.directory.user(id)?)
     }
@@ -131,9 +119,6 @@ impl Snapshot<'_> {
 
 impl Store {
     /// When the first user was added.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn in_use_since(&self) -> Result<Provisional<Option<Timestamp>>> {
         self.look(|connection| {
             let sql = "SELECT min(created_at) FROM users";
@@ -151,17 +136,11 @@ impl Store {
     }
 
     /// The user of this name, in any case.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn user(&self, name: &str) -> Result<Option<User>> {
         self.read(|connection| by_name(connection, name))
     }
 
     /// The user with this name, in any case.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn user_called(&self, called: &str) -> Result<Option<User>> {
         let wanted = fold(called);
         let mut users = self.users()?.into_iter();
@@ -187,9 +166,6 @@ impl Store {
     }
 
     /// The language that a person has chosen.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn language(&self, person: UserId) -> Result<Option<String>> {
         let language = "SELECT language FROM users WHERE id = ?";
         self.read(move |connection| Ok(connection.value(language, params![person])?.flatten()))
@@ -216,9 +192,6 @@ impl Store {
     }
 
     /// Sets the language that a person has chosen.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn set_language(&self, person: UserId, language: Option<&'static str>) -> Result<()> {
         self.write(move |write| {
             let set = "UPDATE users SET language = ?2 WHERE id = ?1";
@@ -227,9 +200,6 @@ impl Store {
     }
 
     /// Notes the language of the browser in which a person has signed in.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn note_language(&self, person: UserId, language: &'static str) -> Result<()> {
         let sql = "SELECT last_language FROM users WHERE id = ?";
         let known: Option<String> =
@@ -252,9 +222,6 @@ impl Store {
     }
 
     /// All users, by name, at most 10,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn users(&self) -> Result<Vec<User>> {
         self.read(|connection| {
             connection.rows(

@@ -62,9 +62,6 @@ impl Snapshot<'_> {
 
     /// The person who reads, or the only one who reads the conversation; none where others
     /// do, the caller of a webhook account too, or only what is the household's is seen.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn only_reader(&self) -> Result<Option<UserId>> {
         if let Some(person) = self.sight.viewer.user_id() {
             return Ok((!self.sight.viewer.is_household_only()).then_some(person));
@@ -88,9 +85,6 @@ impl Snapshot<'_> {
 
     /// The webhook account whose caller reads a conversation, if it is one of an account and
     /// no person's own.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn caller_of(&self, id: ConversationId) -> Result<Option<String>> {
         let thing = self.sight.directory.conversation(id)?;
         Ok(thing.and_then(|thing| {
@@ -101,9 +95,6 @@ impl Snapshot<'_> {
 
     /// The unfinished turns of a conversation whose askers do not see it any longer, at
     /// most 1,000.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn turns_of_former_readers(&self, id: ConversationId) -> Result<Vec<TurnId>> {
         let turns: Vec<TurnId> = self.values(
             "SELECT id FROM turns INDEXED BY turns_unfinished
@@ -153,9 +144,6 @@ impl Store {
     /// Gives the conversations of webhook accounts their audiences. Names that nobody has
     /// are left out. Costs nothing where it is as it was. Returns those that change. These are
     /// all accounts: the links of senders of any other end.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn set_account_audiences(
         &self,
         accounts: Vec<(String, Audience)>,

@@ -43,9 +43,6 @@ pub struct Snapshot<'a> {
 
 impl Store {
     /// What `viewer` sees at this moment, until the snapshot is dropped.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn snapshot(&self, viewer: &Viewer) -> Result<Snapshot<'_>> {
         self.open_snapshot(viewer, Readers::begin)
     }

@@ -240,9 +240,6 @@ fn add_some(write: &Write<'_>, parts: &[Part]) -> Outcome<()> {
 impl Store {
     /// Adds some of the messages and titles that are missing in the full-text index, and
     /// returns whether there may be more: new ones first, then what an upgrade left.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
     pub fn index_messages(&self) -> Result<bool> {
         for parts in [&NEW, &OLD] {
             let look = |connection: &Connection| any_unfinished(connection, parts);

@@ -66,9 +66,6 @@ impl Snapshot<'_> {
     /// What was said about `query`: at most `limit` hits, 1,000, and about 4 MiB of text. The
     /// last word also matches as a prefix if there is no such word. With a vector of the query,
     /// what is near by its meaning is among them.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn search_messages(
         &self,
         query: &str,

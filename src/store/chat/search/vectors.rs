@@ -54,9 +54,6 @@ impl Search<'_> {
 
 impl Store {
     /// Whether messages have no vector of this model yet.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
     pub fn has_messages_without_vector(&self, model: &str) -> Result<bool> {
         let model = model.to_owned();
         let waits = self.look(move |connection| {
@@ -69,9 +66,6 @@ impl Store {
     /// Messages without a vector of this model, newest first, at most `most`, each as the passage
     /// that a search shows: between those before and after it, the beginnings of all three, and
     /// who says them. Another model than before makes all anew.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read or written.
     pub fn messages_without_vector(
         &self,
         model: &str,
@@ -98,9 +92,6 @@ impl Store {
 
     /// Stores vectors of this model. Those of messages that were deleted in the meantime or have
     /// others beside them now, and of a model that no longer is the one in use, are not stored.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
     pub fn keep_message_vectors(
         &self,
         model: &str,

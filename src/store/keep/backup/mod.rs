@@ -118,9 +118,6 @@ pub struct FileSnapshot {
 
 impl FileSnapshot {
     /// That of now. A server may be using the database.
-    ///
-    /// # Errors
-    /// The database cannot be read.
     pub fn open(database: &Path) -> Result<FileSnapshot, BackupError> {
         let failed = |error| BackupError::Source(OpenError::new(database, error));
         let connection = connection::open(database).map_err(failed)?;
@@ -145,9 +142,6 @@ impl FileSnapshot {
     }
 
     /// The next [`SNAPSHOT_PIECE`] bytes or fewer; none at the end.
-    ///
-    /// # Errors
-    /// The database cannot be read.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, BackupError> {
         let end = self.pages.min(self.read + SNAPSHOT_PIECE / self.page_bytes);
         if self.read == end {
