@@ -191,6 +191,16 @@ pub mod channel {
             self.0.changed.notify_all();
             Ok(())
         }
+
+        /// How many messages wait.
+        pub fn len(&self) -> usize {
+            lock(&self.0.state).messages.len()
+        }
+
+        /// Whether none waits.
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
     }
 
     impl<T> Receiver<T> {
