@@ -76,10 +76,7 @@ fn rows(text: &str) -> String {
 fn calendars_are_added_changed_and_removed() {
     let server = CalendarServer::start();
     let home = Home::offline();
-    let tomorrow = home
-        .clock
-        .now()
-        .plus(Duration::from_secs(86_400));
+    let tomorrow = home.clock.now().plus(Duration::from_secs(86_400));
     let day = tomorrow.to_string()[..10].replace('-', "");
     let event = format!(
         "BEGIN:VEVENT\r\nUID:a\r\nDTSTART;VALUE=DATE:{day}\r\nSUMMARY:Bins\r\nEND:VEVENT\r\n"
@@ -230,8 +227,7 @@ fn reminders_and_routines_are_set_by_form() {
         "type": "create_schedule", "prompt": "Look at the list", "on": "list shopping",
     }));
     assert_eq!(again["on"], "list shopping");
-    home.server()
-        .advance_clock(Duration::from_secs(180));
+    home.server().advance_clock(Duration::from_secs(180));
     home.websocket(&home.tokens.user)
         .ask(json!({ "type": "update_list", "list": "shopping", "add": ["tea"] }));
     page.until("document.querySelector('[aria-label=\"Latest runs of: Look at the list\"]')");
