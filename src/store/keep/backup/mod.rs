@@ -314,8 +314,9 @@ impl Drop for BackupWriter {
         // The first error matters more than one of cleaning up.
         if !self.is_finished || self.encrypted.is_some() {
             let _ = fs::remove_file(&self.partial);
-            let _ = fs::remove_file(with_suffix(&self.partial, "-journal"));
         }
+        // SQLite closes a database whose journal it could not remove without a word.
+        let _ = fs::remove_file(with_suffix(&self.partial, "-journal"));
         if let Some(encrypted) = self.encrypted.as_ref().filter(|_| !self.is_finished) {
             let _ = fs::remove_file(&encrypted.partial);
         }
