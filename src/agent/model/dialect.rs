@@ -151,9 +151,9 @@ impl<'a> RequestContext<'a> {
         Some(("json_schema", said))
     }
 
-    /// All messages, where those with the results of tools hold only text: what tools bring
-    /// stands in a message behind them. The functions write a person's message with what comes
-    /// with it, a reply of the model, and a result, of a call with this id, of this tool.
+    /// All messages, where those with the results of tools hold only text: the media that tools
+    /// bring follow in a message of their own. The functions write a person's message with its
+    /// media, a reply of the model, and the result of the call with this id and tool.
     pub fn messages(
         &self,
         with_media: impl Fn(&str, Vec<Media>) -> Value,

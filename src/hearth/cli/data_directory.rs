@@ -119,8 +119,8 @@ impl DataDirectory {
         self.0.join("hearth.lock")
     }
 
-    /// Checks that no directory, pipe or the like has the name of a file of a server. What
-    /// stands in place of its socket is replaced, but no directory is.
+    /// Checks that no directory, pipe or the like has the name of a file of a server. A server
+    /// replaces whatever has the name of its socket, except a directory.
     fn check_files(&self) -> Result<(), CliError> {
         for name in SERVED {
             let path = self.0.join(name);

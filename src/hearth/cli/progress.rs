@@ -27,8 +27,12 @@ struct LineState {
     is_terminal: bool,
     began: Instant,
     is_stopped: Arc<AtomicBool>,
-    /// When it is drawn next, and whether it is there.
-    drawn: Mutex<(Instant, bool)>,
+    drawn: Mutex<Drawn>,
+}
+
+struct Drawn {
+    next: Instant,
+    is_there: bool,
 }
 
 impl ProgressLine {
@@ -43,7 +47,10 @@ impl ProgressLine {
                 is_terminal: io::stderr().is_terminal(),
                 began,
                 is_stopped,
-                drawn: Mutex::new((began + QUIET, false)),
+                drawn: Mutex::new(Drawn {
+                    next: began + QUIET,
+                    is_there: false,
+                }),
             }),
         }
     }
@@ -65,8 +72,9 @@ impl LineState {
         if self.is_terminal {
             let now = Instant::now();
             let mut drawn = lock(&self.drawn);
-            if now >= drawn.0 {
-                *drawn = (now + EVERY, true);
+            if now >= drawn.next {
+                drawn.next = now + EVERY;
+                drawn.is_there = true;
                 let text = text(progress, now - self.began);
                 // A progress line that cannot be written is not important.
                 let _ = write!(io::stderr(), "\r\x1b[K{text}");
@@ -81,7 +89,7 @@ impl Drop for ProgressLine {
         for signal in self.signals.drain(..) {
             signal_hook::low_level::unregister(signal);
         }
-        if lock(&self.shared.drawn).1 {
+        if lock(&self.shared.drawn).is_there {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }

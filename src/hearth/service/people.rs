@@ -41,11 +41,10 @@ pub fn check_user_name(name: &str) -> Result<()> {
         return Ok(());
     }
     if let Some(reserved) = reserved_name(name) {
-        let fields = [("name", reserved)];
-        return Err(Error::invalid_request(Said::of(
+        return Err(Error::refused(
             "error.called.reserved",
-            &fields,
-        )));
+            &[("name", reserved)],
+        ));
     }
     let most = NAME_CHARACTERS.to_string();
     Err(Error::refused("error.user_name", &[("most", &most)]))

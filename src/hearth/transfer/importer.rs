@@ -25,7 +25,7 @@ const BATCH: usize = 200;
 const BATCH_BYTES: usize = 1024 * 1024;
 /// Most reasons, names and audiences that are kept apart.
 const MOST_NOTED: usize = 20;
-/// Follows the name of a speaker for whom the file alone vouches.
+/// Follows the name of a speaker where only the file says who spoke.
 const IMPORTED: &str = " by import";
 /// Most names that are remembered.
 const MOST_NAMES: usize = 10_000;

@@ -385,6 +385,7 @@ pub(super) fn optional_short_text<const MOST: usize>(
     name: &str,
 ) -> Result<Option<String>> {
     let text = fields.optional_string(name)?;
+    fields.restrict(name, "maxLength", json!(MOST));
     text.map(|text| check_short(text, name, MOST)).transpose()
 }
 

@@ -18,8 +18,8 @@ use base::ids::{AudienceId, ConversationId, UserId};
 use base::people::folded;
 
 impl Store {
-    /// The names of removed people that the configuration may still have:
-    /// [`Store::name_forgotten`] is to be told when it has not.
+    /// The names of removed people that the configuration may still have. Once it has not, call
+    /// [`Store::name_forgotten`].
     pub fn removed_names(&self) -> Result<Provisional<Vec<String>>> {
         self.look(|connection| {
             let (from, until) = (removal_key(""), removal_key("\u{10FFFF}"));
@@ -35,8 +35,8 @@ impl Store {
         self.look(|connection| Ok(!noted_files(connection)?.is_empty()))
     }
 
-    /// The files of removed people that may still be there: [`Store::files_settled`] is to be
-    /// told when they are not.
+    /// The files of removed people that may still be there. Once they are not, call
+    /// [`Store::files_settled`].
     pub fn left_files(&self) -> Result<Durable<Vec<LeftFiles>>> {
         self.durable_read(|connection| {
             let noted = noted_files(connection)?;
